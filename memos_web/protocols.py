@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from governance.api.fields import is_blank
 from memos_web.guards import BODY, Api, Guarded
 from memos_web.inside import Refused, Rest
 from vault.reader.message_shapes import DUMPED, FIELDS, OF_ITEMS
@@ -140,7 +141,12 @@ async def memories_delete(rest: Rest, **chosen: Any) -> int:
     return int((job["result"] or {}).get("changed", 0))
 
 
-def known_parts(message: Mapping[str, Any]) -> Json:
+def is_empty(value: Any) -> bool:
+    """Return whether an option says no more than a missing one."""
+    return not value or is_blank(value) or (isinstance(value, list) and all(map(is_blank, value)))
+
+
+def select_parts(message: Mapping[str, Any]) -> Json:
     """The parts of a message that have a meaning here; clients add some of their own."""
     return {name: value for name, value in message.items() if name in FIELDS | DUMPED | OF_ITEMS}
 

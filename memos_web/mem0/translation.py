@@ -9,9 +9,10 @@ from operator import itemgetter
 from typing import Any
 
 from governance.api.fields import is_blank
-from memos_web.protocols import Json, NotTranslated, join_filters, known_parts
+from memos_web.protocols import Json, NotTranslated, is_empty, join_filters, select_parts
 
 IN_METADATA = ("agent_id", "app_id")
+IMMUTABLE = "immutable"  # in the metadata of a memory that these routes do not change
 ENTITIES = ("user_id", *IN_METADATA, "run_id")
 JOINS = ("AND", "OR", "NOT")
 OPERATORS = ("eq", "ne", "in", "gt", "gte", "lt", "lte", "contains")
@@ -28,7 +29,9 @@ WITHOUT_EFFECT = frozenset({"output_format", "version", "async_mode", "latest_on
 
 def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
     """Refuse an option that would be ignored and is not empty. Raises NotTranslated, which names the option."""
-    unknown = sorted(name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and value)
+    unknown = sorted(
+        name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and not is_empty(value)
+    )
     if unknown:
         raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")
 
@@ -44,15 +47,19 @@ def entities_of(body: Mapping[str, Any]) -> Json:
 
 def make_addition(body: Json) -> Json:
     """The body of `POST memories/` for one of `v3/memories/add/`."""
-    refuse_unknown_options(body, "messages", "metadata", "infer", "timestamp", "expiration_date", "filters", *ENTITIES)
+    known = ("messages", "metadata", "infer", "timestamp", "expiration_date", "filters", IMMUTABLE, "custom_categories")
+    refuse_unknown_options(body, *known, *ENTITIES)
     entities = entities_of(body)
     metadata = read_metadata(body) | {name: entities[name] for name in IN_METADATA if name in entities}
+    if body.get(IMMUTABLE):
+        metadata[IMMUTABLE] = True
     asked = {
         "messages": _messages(body.get("messages")),
         "infer": True if body.get("infer") is None else body["infer"],
         "persona": entities.get("user_id"),
         "session_id": entities.get("run_id"),
         "metadata": metadata or None,
+        "categories": _read_categories(body.get("custom_categories")),
         "event_time": moment(body["timestamp"]) if body.get("timestamp") is not None else None,
         "expires_at": end_of(body["expiration_date"]) if body.get("expiration_date") else None,
     }
@@ -65,7 +72,16 @@ def _messages(given: Any) -> Any:
         given = [{"role": "user", "content": given} if isinstance(given, str) else given]
     if not isinstance(given, list):
         return given
-    return [known_parts(message) if isinstance(message, Mapping) else message for message in given]
+    return [select_parts(message) if isinstance(message, Mapping) else message for message in given]
+
+
+def _read_categories(given: Any) -> Json | None:
+    """Descriptions by name, of a list of objects as mem0's client sends it. Raises NotTranslated."""
+    if not given:
+        return None
+    if not isinstance(given, list) or not all(isinstance(part, Mapping) for part in given):
+        raise NotTranslated("`custom_categories` is no list of objects of names and descriptions.")
+    return {str(name): text for part in given for name, text in part.items()}
 
 
 def read_metadata(body: Mapping[str, Any]) -> Json:
@@ -79,6 +95,8 @@ def read_metadata(body: Mapping[str, Any]) -> Json:
 def make_changes(body: Json, metadata: Json) -> Json:
     """The body of a PATCH for one of an update; metadata: of the memory, whose agent and app stay."""
     refuse_unknown_options(body, "text", "metadata", "timestamp", "expiration_date", "memory_id")
+    if metadata.get(IMMUTABLE):
+        raise NotTranslated("This memory is immutable: delete it, and add it anew.")
     changes: Json = {}
     if body.get("text") is not None:
         changes["content"] = body["text"]
@@ -231,6 +249,7 @@ def _read_time(value: Any) -> str:
 def memory(raw: Json) -> Json:
     """A memory as mem0's client expects it."""
     metadata = dict(raw["metadata"])
+    is_immutable = bool(metadata.pop(IMMUTABLE, False))
     return {
         "id": raw["id"],
         "memory": raw["content"],
@@ -238,6 +257,7 @@ def memory(raw: Json) -> Json:
         **{name: metadata.pop(name, None) for name in IN_METADATA},
         "run_id": raw["session_id"] or None,
         "metadata": metadata or None,
+        IMMUTABLE: is_immutable,
         "categories": raw["tags"],
         "created_at": raw["said_at"] or raw["created_at"],
         "updated_at": raw["updated_at"],

@@ -1,4 +1,4 @@
-"""What MemOS's client calls beside memories: messages, status, feedback and chat, and what has no equal here.
+"""Routes of MemOS's client beside those of memories: messages, status, feedback and chat, and those without an equal.
 
 The client tries three times whatever is no success with the data that it expects (src/memos/api/client.py of
 MemTensor/MemOS). So a refusal for good is a 200 whose `code` is 501, whose data is empty, and whose message says why.
@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from memos_web.inside import Query
 from memos_web.product.translation import message_detail, rename_fields, text_of
 from memos_web.protocols import Answer, Call, Json, NotTranslated, memories_add, persona_ensure, read_whole_number
 
@@ -43,7 +44,7 @@ async def get_messages(call: Call) -> Json:
     parts: list[Json] = [{"dialogue_only": {"in": [True, False]}}, {"persona": text_of(body, "user_id")}]
     if body.get("session_id"):
         parts.append({"session_id": body["session_id"]})
-    query = {"filters": json.dumps({"AND": parts}), "page_size": size}
+    query: Query = {"filters": json.dumps({"AND": parts}), "page_size": size}
     found = await call.rest.call("GET", "memories/", query=query)
     rows = [message_detail(row) for row in reversed(found["results"]) if not row["parents"]]
     return _reply({"message_detail_list": rows})

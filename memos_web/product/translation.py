@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memos_web.protocols import Json, NotTranslated, join_filters, known_parts
+from memos_web.protocols import Json, NotTranslated, is_empty, join_filters, select_parts
 from vault.namespaces.rules import NOT_IN_A_PART
 
 CUBES = "/cubes/"
@@ -56,7 +56,9 @@ def rename_fields(body: Json) -> Json:
 
 def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
     """Refuse a non-empty option that would be ignored. Raises NotTranslated, which names the option."""
-    unknown = sorted(name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and value)
+    unknown = sorted(
+        name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and not is_empty(value)
+    )
     if unknown:
         raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")
 
@@ -296,7 +298,7 @@ def _message(given: Any) -> Any:
     if given.get("type") == "text":
         return {"role": "user", "content": given.get("text")}
     said_at = given.get("chat_time") or given.get("created_at")
-    return known_parts(given) | ({"timestamp": _moment(said_at)} if said_at else {})
+    return select_parts(given) | ({"timestamp": _moment(said_at)} if said_at else {})
 
 
 def _moment(value: Any) -> str:

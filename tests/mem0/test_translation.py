@@ -90,10 +90,19 @@ def test_messages_are_added_with_their_user_run_agent_and_times() -> None:
     }
 
 
-@pytest.mark.parametrize("option", ["custom_instructions", "custom_categories", "structured_data_schema", "immutable"])
+@pytest.mark.parametrize("option", ["custom_instructions", "structured_data_schema", "enable_graph"])
 def test_an_option_that_would_be_ignored_is_refused(option: str) -> None:
     with pytest.raises(NotTranslated, match=option):
         make_addition({"messages": [], option: "x"})
+
+
+def test_immutable_memory_is_not_changed() -> None:
+    added = make_addition({"messages": [], "immutable": True, "custom_categories": [{"food": "Meals"}, {"trips": ""}]})
+    assert (added["metadata"], added["categories"]) == ({"immutable": True}, {"food": "Meals", "trips": ""})
+    with pytest.raises(NotTranslated, match="immutable"):
+        make_changes({"text": "coffee"}, added["metadata"])
+    with pytest.raises(NotTranslated, match="custom_categories"):
+        make_addition({"messages": [], "custom_categories": ["food"]})
 
 
 def test_a_change_keeps_agent_and_app_and_can_end_an_expiry() -> None:

@@ -16,7 +16,8 @@ def clients(running_server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> t
     monkeypatch.setenv("MEMOS_URL", running_server.base_url)
     monkeypatch.setenv("MEMOS_ONLINE_URL", f"{running_server.base_url}/product")
     monkeypatch.setenv("MEMOS_KEY", f"Token {running_server.first_run['api_key']}")
-    return MemosApiClient(), MemosApiOnlineClient()
+    kinds: list[Any] = [MemosApiClient, MemosApiOnlineClient]
+    return kinds[0](), kinds[1]()
 
 
 def read_memories(found: dict[str, Any]) -> list[str]:

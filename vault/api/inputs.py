@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,7 @@ from vault.api.fields import (
     PersonaField,
 )
 from vault.content.drafts import CubeChanges, CubeDraft
+from vault.reader.categories import add_categories
 from vault.reader.message_calls import split_tool_calls
 from vault.reader.message_shapes import OMITTED, read_shape
 from vault.reader.model_reader import messages_statements
@@ -40,7 +42,7 @@ from vault.vocabulary import (
     Sensitivity,
 )
 
-LONGEST_LABEL = 200
+LONGEST_LABEL, LONGEST_DESCRIPTION = 200, 1_000
 LONGEST_TTL = 100 * 365 * 24 * 3600
 VALID_FROM = "True from then on; only a search with `as_of` looks at it."
 VALID_TO = (
@@ -73,7 +75,9 @@ class DescribedInput(StrictSerializer):
     tags = Tags(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
     metadata = MetadataField(required=False)
-    event_time = MomentField(required=False, allow_null=True, help_text="When it happened, or was said.")
+    event_time = OffsetField(
+        required=False, allow_null=True, help_text="When it happened, or was said. Its offset tells the speaker's day."
+    )
     valid_from = MomentField(required=False, allow_null=True, help_text=VALID_FROM)
     valid_to = MomentField(required=False, allow_null=True, help_text=VALID_TO)
     expires_at = MomentField(required=False, allow_null=True, help_text=EXPIRES)
@@ -166,6 +170,18 @@ class MessageInput(StrictSerializer):
         return attrs
 
 
+class CategoriesField(serializers.DictField):
+    """At most 50 descriptions of categories, by names that are tags."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=TextField(max_length=LONGEST_DESCRIPTION, allow_blank=True), **options)
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        found: dict[str, str] = super().to_internal_value(data)
+        Tags().run_validation(list(found))
+        return found
+
+
 class MemoryInput(DescribedInput):
     """One memory as `content`, or a conversation as `messages`."""
 
@@ -175,6 +191,10 @@ class MemoryInput(DescribedInput):
         required=False,
         help_text="Of `messages` alone. Default true: what a user states in a message beside other things becomes "
         "memories of its own. false: each message is one memory, as it is.",
+    )
+    categories = CategoriesField(
+        required=False,
+        help_text="Descriptions by name. Each memory gets as tags the names of those that share a word with it.",
     )
     allow_duplicates = FlagField(
         required=False,
@@ -334,10 +354,14 @@ class AcceptInput(StrictSerializer):
 
 def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDraft]:
     """Return the drafts of one memory body. actor: if given, a language model reads the messages for this actor."""
+    return add_categories(_read_drafts(body, actor), body.get("categories", {}))
+
+
+def _read_drafts(body: dict[str, Any], actor: Actor | None) -> list[CubeDraft]:
     content = body.get("content", "")
     common = CubeDraft(content=content, **_common_fields(body))
     if "messages" not in body:
-        return [common]
+        return [replace(common, event_time=common.event_time.astimezone(UTC) if common.event_time else None)]
     messages = split_tool_calls([Message(**message) for message in body["messages"]])
     infer = body.get("infer", True)
     chosen = messages_statements(actor=actor, messages=messages, common=common) if actor and infer else {}

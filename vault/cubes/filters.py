@@ -16,11 +16,13 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 from django.utils.dateparse import parse_datetime
+from django.utils.timezone import get_current_timezone
 
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
 from governance.models import Persona
 from governance.personas.services import PERSONA_NAME, is_persona_name
+from governance.time_range import OUT_OF_RANGE
 from vault.index import marks
 from vault.models import ArchivedPosting, CubeUse, Posting
 from vault.models.cube import AskedOfEachRow
@@ -340,10 +342,14 @@ def _read_comparable(name: str, value: Any, path: str) -> datetime | float:
 
 
 def read_moment_or_date(value: Any, path: str) -> datetime:
-    """Read an RFC 3339 time, or a date as midnight in UTC. Raises Invalid."""
-    if isinstance(value, str) and len(value) == LENGTH_OF_DATE:
-        return read_moment(f"{value}T00:00:00Z", path)
-    return read_moment(value, path)
+    """Read an RFC 3339 time, or a date as its first moment in the reader's zone. Raises Invalid."""
+    if not isinstance(value, str) or len(value) != LENGTH_OF_DATE:
+        return read_moment(value, path)
+    midnight = read_moment(f"{value}T00:00:00Z", path).replace(tzinfo=None)
+    try:
+        return midnight.replace(tzinfo=get_current_timezone()).astimezone(UTC)
+    except OverflowError:
+        raise _fault(path, OUT_OF_RANGE) from None
 
 
 def read_moment(value: Any, path: str) -> datetime:

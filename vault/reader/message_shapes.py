@@ -55,7 +55,7 @@ def _read_content(message: Shape, words: Shape) -> None:
     elif isinstance(content, Mapping) and message.get("role") == "tool":
         message["content"] = json.dumps(content, ensure_ascii=False)
     if not message.get("content"):
-        _read_spoken(message, words)
+        _read_transcript(message, words)
     if calls:
         message["tool_calls"] = calls
 
@@ -73,7 +73,7 @@ def _read_parts(message: Shape, parts: list[Any]) -> None:
         message["metadata"] = {**metadata, OMITTED: omitted}
 
 
-def _read_spoken(message: Shape, words: Shape) -> None:
+def _read_transcript(message: Shape, words: Shape) -> None:
     """Take a refusal, or what was spoken, for the content of a message without one."""
     audio = words.get("audio")
     spoken = words.get("refusal") or (audio.get("transcript") if isinstance(audio, Mapping) else None)

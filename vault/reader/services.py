@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils.timezone import localtime
+
 from vault.content.drafts import CubeDraft
 from vault.content.tool_calls import ToolCall, call_metadata, call_text
 from vault.reader.rules import Statement, read_statements
@@ -69,7 +71,8 @@ def messages_read(
 
 
 def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
-    said_at = message.timestamp.astimezone(UTC) if message.timestamp else common.event_time
+    said_at = message.timestamp or common.event_time
+    said_at = said_at.astimezone(UTC) if said_at else None
     tool = message.role is MessageRole.TOOL or (bool(message.tool_calls) and not message.content)
     call = message.call
     return replace(
@@ -103,7 +106,7 @@ def _tool_metadata(message: Message) -> dict[str, Any]:
 
 def _find_statements(message: Message, common: CubeDraft) -> list[Statement]:
     """Return a person's statements. The words of assistants and tools are stored, but state no facts."""
-    said_at = message.timestamp or common.event_time or datetime.now(UTC)
+    said_at = message.timestamp or common.event_time or localtime()
     found = read_statements(message.content, speaker=message.role, said_at=said_at)
     return [statement for statement in found if statement.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
 

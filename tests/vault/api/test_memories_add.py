@@ -351,7 +351,7 @@ def test_a_bad_message_is_named_by_its_place_and_the_others_are_stored(world: Wo
     assert [skipped["index"] for skipped in promised.json["skipped"]] == [1]
 
 
-def test_bad_messages_alone_are_refused(world: World, alice: Contract) -> None:
+def test_call_with_bad_messages_only_is_refused(world: World, alice: Contract) -> None:
     messages = [message for message, _ in BAD_MESSAGES]
     named = {field.replace(".1.", f".{place}.") for place, (_, field) in enumerate(BAD_MESSAGES)}
     assert fields_at_fault(alice.post("memories/", {"messages": messages})) == named

@@ -53,8 +53,7 @@ def test_search_by_layers_visits_each_selected_segment_once(world: World, alice:
 
 def test_persona_of_another_member_is_not_searched(world: World, alice: Contract, bob: Contract) -> None:
     persona = tell(world, alice)
-    body = {"query": "running", "mode": "memoryos", "personas": [persona]}
-    assert bob.search(**body) == []
+    assert bob.search("running", mode="memoryos", personas=[persona]) == []
     assert bob.search("running by the river", mode="memoryos") == []
 
 
