@@ -261,6 +261,7 @@ def memory(raw: Json) -> Json:
         "categories": raw["tags"],
         "created_at": raw["said_at"] or raw["created_at"],
         "updated_at": raw["updated_at"],
+        "occasions": raw["occasions"],
         "expiration_date": last_day_of(raw["expires_at"]),
         **({"score": raw["score"]} if "score" in raw else {}),
     }

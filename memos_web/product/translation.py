@@ -186,7 +186,7 @@ def memory(raw: Json) -> Json:
             "relativity": raw.get("score"),
             "embedding": [],
             "sources": [],
-            "usage": [],
+            "usage": raw["occasions"],
         },
     }
 

@@ -79,6 +79,15 @@ def _search_newcomer(world: World, surface: Surface) -> str:
     return FOUND if surface.find(world, user="newcomer") else EMPTY
 
 
+def _say_three_times(world: World, surface: Surface) -> str:
+    options: dict[str, Any] = {"mode": "fine"} if surface.name == "MemOS" else {"infer": True}
+    for _ in range(3):
+        status, reply = surface.add(world, [dict(HERON)], **options)
+        assert status in {200, 201}, reply
+    rows = world.client("alice").get("memories/").json["results"]
+    return f"{len(rows)} memory, {len(rows[0]['occasions'])} occasions"
+
+
 SHAPES = (
     Shape("content null, with tool calls", "mem0 5067, hermes-agent 276, openai-python", TOOL, _add(DUMP)),
     Shape(
@@ -114,5 +123,6 @@ SHAPES = (
         since="2026-06-01")),
     Shape("`gte` on metadata", "docs/mem0.md", FOUND, _find(HERON, {"metadata": {"stars": 5}}, {"stars": 4})),
     Shape("`gte` on metadata, of less", "docs/mem0.md", EMPTY, _find(HERON, {"metadata": {"stars": 3}}, {"stars": 4})),
+    Shape("the same sentence three times", "mem0 1674", "1 memory, 3 occasions", _say_three_times),
     Shape("\"yesterday\" at 20:00 -05:00", "hermes-agent 46424, oh-my-pi 2363", "2026-05-01", _read_yesterday),
 )  # fmt: skip

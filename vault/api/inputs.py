@@ -365,7 +365,7 @@ def _read_drafts(body: dict[str, Any], actor: Actor | None) -> list[CubeDraft]:
     messages = split_tool_calls([Message(**message) for message in body["messages"]])
     infer = body.get("infer", True)
     chosen = messages_statements(actor=actor, messages=messages, common=common) if actor and infer else {}
-    return messages_read(messages, infer=infer, common=common, chosen=chosen)
+    return messages_read(messages, infer=infer, common=common, chosen=chosen, may_repeat=infer)
 
 
 def skipped_json(body: dict[str, Any]) -> list[dict[str, Any]]:

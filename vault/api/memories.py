@@ -362,6 +362,7 @@ def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], skipped: list
     with acting(actor):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         changes = relations_store(actor=actor, added=added, relations=relations)
+        added = _show_repeated(added)
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]
         body = {"results": _added_json(actor, kept), **_changes_json(changes), "skipped": skipped}
         once.store(Reply(_response_status(added), body, shows=_list_ids(kept)))
@@ -387,7 +388,7 @@ def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int],
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
-        placed = zip(origins, added, strict=True)
+        placed = zip(origins, _show_repeated(added), strict=True)
         kept = [(index, memory) for index, memory in placed if not memory.cube.is_dialogue_only]
         shown = _added_json(actor, [memory for _, memory in kept])
         results = [{"index": index, "memory": memory} for (index, _), memory in zip(kept, shown, strict=True)]
@@ -430,6 +431,14 @@ def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
         memory_json(_new_view(memory) if memory.alone else replace(views[memory.cube.id], duplicate=memory.duplicate))
         if may_read or not memory.duplicate
         else duplicate_json(views[memory.cube.id], content=memory.content)
+        for memory in added
+    ]
+
+
+def _show_repeated(added: Sequence[AddedCube]) -> list[AddedCube]:
+    """Return the additions with the stored statement in the place of each occasion of it."""
+    return [
+        replace(memory, cube=memory.repeats, duplicate=True, alone=False, repeats=None) if memory.repeats else memory
         for memory in added
     ]
 

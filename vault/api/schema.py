@@ -102,6 +102,9 @@ class MemorySchema(Schema):
     speaker = serializers.CharField(allow_null=True)
     event_time = serializers.DateTimeField(allow_null=True)
     said_at = serializers.DateTimeField(allow_null=True, help_text="When the message was said that states it.")
+    occasions = serializers.ListField(
+        child=serializers.DateTimeField(), help_text="When it was said or stored, and when it was said again."
+    )
     valid_from = serializers.DateTimeField(allow_null=True)
     valid_to = serializers.DateTimeField(allow_null=True)
     superseded_by = serializers.UUIDField(allow_null=True)

@@ -43,10 +43,12 @@ def messages_read(
     infer: bool,
     common: CubeDraft,
     chosen: Mapping[int, Sequence[Statement]] = NONE_CHOSEN,
+    may_repeat: bool = False,
 ) -> list[CubeDraft]:
     """Return drafts for `messages`, in order; `common` has the fields that all of them share.
 
-    chosen: statements that a language model has read, by message index; patterns read the other messages.
+    chosen: statements that a language model has read, by message index; patterns read the other messages. may_repeat: a
+    statement without a time of its own may be another occasion of a stored one.
 
     Without `infer` each message is one cube, verbatim. With it, a message of a session is a page of the short-term
     layer, and each of its statements becomes a long-term cube of the same session, derived from the message. A message
@@ -65,8 +67,13 @@ def messages_read(
         parent = len(drafts)
         role = message.role if message.role in PAGE_ROLES else None
         page = replace(whole, layer=layer, semantic_type=kind, reader=reader, page_role=role)
-        drafts.append(replace(page, is_dialogue_only=kind is SemanticType.DIALOGUE and not found))
-        drafts += _draft_statements(found, drafts[parent], parent)
+        is_whole = _is_whole(found, whole) and found[0].event_time is None
+        page = replace(page, is_dialogue_only=kind is SemanticType.DIALOGUE and not found)
+        drafts.append(replace(page, may_repeat=may_repeat and is_whole))
+        statements = _draft_statements(found, page, parent)
+        drafts += [
+            replace(draft, may_repeat=may_repeat and draft.event_time == page.event_time) for draft in statements
+        ]
     return drafts
 
 
