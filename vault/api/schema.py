@@ -180,7 +180,7 @@ class ChangeSchema(Schema):
     relation = serializers.ChoiceField(choices=list(RelationKind))
 
 
-class SkippedSchema(Schema):
+class SkippedMessageSchema(Schema):
     index = serializers.IntegerField(help_text="The place of the message, from 0.")
     errors = FaultSchema(many=True)  # type: ignore[assignment]
 
@@ -189,11 +189,11 @@ class AddedSchema(Schema):
     results = MemorySchema(many=True)
     superseded = ChangeSchema(many=True, help_text="Statements that a new one has ended.")
     conflicts = ChangeSchema(many=True, help_text="Pairs that cannot both be true, which wait in the review inbox.")
-    skipped = SkippedSchema(many=True, help_text="Messages that could not be stored.")
+    skipped = SkippedMessageSchema(many=True, help_text="Messages that could not be stored.")
 
 
 class AddedLaterSchema(JobPromiseSchema):
-    skipped = SkippedSchema(many=True, help_text="Messages that cannot be stored.")
+    skipped = SkippedMessageSchema(many=True, help_text="Messages that cannot be stored.")
 
 
 class BulkResultSchema(Schema):
