@@ -32,6 +32,10 @@ class Invalid(DomainError):
     status, code, title = 400, "invalid", "The request is not valid"
 
 
+class UnknownPersona(Invalid):
+    """A reference to no persona that the actor may use."""
+
+
 class InvalidETag(Invalid):
     code, title = "invalid_etag", "If-Match is not a list of ETags"
 

@@ -27,6 +27,7 @@ PASSED_ON = frozenset(
         "x-memory-purpose",
         "x-memory-session",
         "x-memory-task",
+        "x-memory-timezone",
     }
 )
 # A key that was valid is let through for so long. Each call that follows is authenticated by the REST API anyway.

@@ -15,8 +15,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from governance.api.fields import is_blank
 from memos_web.guards import BODY, Api, Guarded
 from memos_web.inside import Refused, Rest
+from vault.reader.message_shapes import DUMPED, FIELDS, OF_ITEMS
 
 JOB_SECONDS, JOB_STEP = 60.0, 0.05
 # A name that is none, a key that makes no persona, and a call beside this one that makes the same.
@@ -95,13 +97,22 @@ async def memories_add(rest: Rest, asked: Json) -> Any:
     has the form of an id is no persona with this id, unless there is one. Raises Refused.
     """
     name = asked.get("persona")
-    if isinstance(name, str) and name and not await _is_persona(rest, name):
-        own = await rest.send("POST", "personas/", query={"ensure": "true"}, body={"name": name})
-        if own.is_success:
-            asked = {**asked, "persona": own.json()["id"]}
-        elif own.status_code not in ANSWERED_BY_MEMORIES:
-            raise Refused(own)
+    if isinstance(name, str) and name.strip():
+        asked = {**asked, "persona": await persona_ensure(rest, name)}
     return await rest.call("POST", "memories/", body=asked)
+
+
+async def persona_ensure(rest: Rest, name: str) -> str:
+    """The id of the persona of the key's member with this name, which is made when it is needed; the name itself where
+    the REST API decides about it. Raises Refused."""
+    if await _is_persona(rest, name):
+        return name
+    own = await rest.send("POST", "personas/", query={"ensure": "true"}, body={"name": name})
+    if own.is_success:
+        return str(own.json()["id"])
+    if own.status_code not in ANSWERED_BY_MEMORIES:
+        raise Refused(own)
+    return name
 
 
 async def _is_persona(rest: Rest, name: str) -> bool:
@@ -130,6 +141,16 @@ async def memories_delete(rest: Rest, **chosen: Any) -> int:
     return int((job["result"] or {}).get("changed", 0))
 
 
+def is_empty(value: Any) -> bool:
+    """Return whether an option says no more than a missing one."""
+    return not value or is_blank(value) or (isinstance(value, list) and all(map(is_blank, value)))
+
+
+def select_parts(message: Mapping[str, Any]) -> Json:
+    """The parts of a message that have a meaning here; clients add some of their own."""
+    return {name: value for name, value in message.items() if name in FIELDS | DUMPED | OF_ITEMS}
+
+
 def read_whole_number(asked: Mapping[str, Any], name: str, default: int, most: int) -> int:
     """The option as a number from 1 to `most`. Raises NotTranslated."""
     try:
@@ -151,7 +172,8 @@ def join_filters(name: str, parts: list[Json]) -> Json:
 def _endpoint(protocol: Protocol, api: ASGIApp, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            return JSONResponse(await answer(Call(Rest(api, request), request, request.scope[BODY])))
+            found = await answer(Call(Rest(api, request), request, request.scope[BODY]))
+            return found if isinstance(found, Response) else JSONResponse(found)
         except NotTranslated as fault:
             return _fault(protocol, HTTPStatus.BAD_REQUEST, "not_translated", str(fault))
         except Refused as refused:

@@ -35,6 +35,13 @@ PURPOSE = OpenApiParameter(
     description="What the memories are read for, in at most 200 characters. Some policies open memories for certain "
     "purposes only.",
 )
+TIMEZONE = OpenApiParameter(
+    "X-Memory-Timezone",
+    str,
+    OpenApiParameter.HEADER,
+    description="The reader's time zone, as `Europe/Berlin`: times are shown in it, and a date is a day there. "
+    "Default: UTC.",
+)
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match", str, OpenApiParameter.HEADER, description="ETags of earlier answers: 304 if one is still current."
 )
@@ -91,7 +98,7 @@ def describe(
         codes.add(412)
 
     def decorate(handler: Handler) -> Handler:
-        headers = [PURPOSE, SESSION, TASK] if memories else []
+        headers = [PURPOSE, SESSION, TASK, TIMEZONE] if memories else []
         unchanged = {}
         if handler.__name__ == "get":
             headers += [IF_NONE_MATCH, ETAG]

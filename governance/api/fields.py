@@ -17,6 +17,7 @@ from governance.errors import FieldError, Invalid
 from governance.time_range import OUT_OF_RANGE, is_in_range
 
 BROKEN = re.compile("[\x00\ud800-\udfff]")
+LISTS = (serializers.ListField, serializers.ListSerializer)
 CHECKED_SEPARATELY = (ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)  # see refuse_broken_text
 
 
@@ -24,10 +25,14 @@ CHECKED_SEPARATELY = (ProhibitNullCharactersValidator, ProhibitSurrogateCharacte
 # without default are skipped quickly, as a bulk call repeats all fields a thousand times. No docstring: the API's
 # document would show it as the description of each subclass without one.
 class StrictSerializer(serializers.Serializer[Any]):
+    blank_is_absent = False  # null, blank texts and empty lists of optional fields
+
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return super().to_internal_value(data)  # which says so
         fields = self._checked_fields
+        if self.blank_is_absent:
+            data = self._drop_blanks(data)
         unknown = sorted(set(data).difference(fields))
         if unknown:
             known = ", ".join(fields)
@@ -43,6 +48,20 @@ class StrictSerializer(serializers.Serializer[Any]):
         if faults:
             raise serializers.ValidationError(faults)
         return taken
+
+    def _drop_blanks(self, data: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """Return the data without the optional fields whose values are blank, and without blank elements of lists."""
+        kept: dict[Any, Any] = {}
+        for name, value in data.items():
+            if name not in self._checked_fields or self._checked_fields[name][2]:
+                kept[name] = value
+                continue
+            if isinstance(value, list) and isinstance(self._checked_fields[name][0], LISTS):
+                said = [part for part in value if not is_blank(part)]
+                kept |= {name: said} if said else {}
+            elif not is_blank(value):
+                kept[name] = value
+        return kept
 
     def run_validators(self, value: Any) -> None:
         if self.validators:
@@ -159,6 +178,11 @@ class FlagField(serializers.BooleanField):
         if not isinstance(data, bool):
             raise serializers.ValidationError("true or false is needed")
         return data
+
+
+def is_blank(value: Any) -> bool:
+    """Return whether a value says no more than a missing one: null, or a text of blanks alone."""
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _refuse_no_number(data: Any) -> None:

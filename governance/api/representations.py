@@ -1,7 +1,9 @@
 """Principals as JSON."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+
+from django.utils import timezone
 
 from governance.actor import Actor
 from governance.tenants.selectors import Me, PersonaView
@@ -9,8 +11,8 @@ from governance.vocabulary import Scope
 
 
 def time_json(moment: datetime | None) -> str | None:
-    """Return the time as RFC 3339 text in UTC, or None."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
+    """Return the time as RFC 3339 text in the reader's zone, which is UTC unless the call names another; or None."""
+    return moment.astimezone(timezone.get_current_timezone()).isoformat().replace("+00:00", "Z") if moment else None
 
 
 def me_json(actor: Actor, me: Me) -> dict[str, Any]:

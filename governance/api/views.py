@@ -3,12 +3,16 @@
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, TypeVar, cast
+from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
 from django.db import transaction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve
+from django.utils import timezone
 from django.utils.cache import patch_cache_control
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
@@ -33,6 +37,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 Known = TypeVar("Known")
 METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 SAFE = frozenset({"get"})
+ZONE_HEADER = "X-Memory-Timezone"
 ANY_VERSION = range(1, 10**9)
 
 
@@ -52,10 +57,17 @@ class ApiView(APIView):
         for name in METHODS & vars(cls).keys():
             setattr(cls, name, _allow_rerun(vars(cls)[name], is_safe=name in SAFE))
 
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        with timezone.override(_find_zone(request)):
+            answer: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+            return answer
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Authenticate the caller (401), then check the request limits (429)."""
+        """Authenticate the caller (401), then check the request limits (429) and the zone (400)."""
         super().initial(request, *args, **kwargs)
         request_count(actor_of(request))
+        if _find_zone(request) is None and ZONE_HEADER in request.headers:
+            raise Invalid(errors=[FieldError(ZONE_HEADER, "a zone such as Europe/Berlin is needed")])
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         """Add the address of a created object, and headers that only let the caller store the response, to be
@@ -116,6 +128,17 @@ class ApiView(APIView):
                 with acting(self.actor()):
                     once.store(call())
         return once.response()
+
+
+def _find_zone(request: HttpRequest | Request) -> ZoneInfo | None:
+    """Return the zone that the call names, whose days its dates mean; None without one, and for an unknown one."""
+    name = request.headers.get(ZONE_HEADER, "")
+    return ZoneInfo(name) if name in _list_zones() else None
+
+
+@cache
+def _list_zones() -> frozenset[str]:
+    return frozenset(available_timezones())
 
 
 def _find_created_object(body: Any) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError, Invalid, UnknownPersona
 from governance.models import Persona
 from governance.pages import Pages
 from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
@@ -58,7 +58,7 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
     """Return the persona with this id or name, and of this kind if given. If several have the name, the actor's own.
 
     A name may have the form of an id, as clients' users have: it is a name unless a persona has this id.
-    Raises Invalid, with the same message for a foreign and an unknown one.
+    Raises UnknownPersona, with the same message for a foreign and an unknown one; Invalid where several have the name.
     """
     persona_id = _read_id(reference)
     with acting(actor):
@@ -68,11 +68,10 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
     own = bool(found) and (
         found[0].id == persona_id or (actor.member_id is not None and found[0].member_id == actor.member_id)
     )
+    if not found:
+        raise UnknownPersona(errors=[FieldError(field, "no persona of yours has this id or name")])
     if len(found) != 1 and not own:
-        known = (
-            "no persona of yours has this id or name" if not found else "several personas have this name: give the id"
-        )
-        raise Invalid(errors=[FieldError(field, known)])
+        raise Invalid(errors=[FieldError(field, "several personas have this name: give the id")])
     return found[0]
 
 

@@ -17,6 +17,7 @@ from memos_web.mem0.translation import (
     make_changes,
     make_visible_filters,
     memory,
+    refuse_blanks,
     refuse_unknown_options,
 )
 from memos_web.protocols import (
@@ -44,9 +45,8 @@ async def add(call: Call) -> Json:
     asked = make_addition(call.body)
     reply = await memories_add(call.rest, asked)
     results = [result for result in reply["results"] if not (asked["infer"] and result["semantic_type"] == "dialogue")]
-    return {
-        "results": [{**memory(result), "event": "NONE" if result.get("duplicate") else "ADD"} for result in results]
-    }
+    rows = [{**memory(result), "event": "NONE" if result.get("duplicate") else "ADD"} for result in results]
+    return {"results": rows} | ({"skipped": reply["skipped"]} if reply["skipped"] else {})
 
 
 async def search(call: Call) -> Json:
@@ -120,6 +120,7 @@ async def delete_all(call: Call) -> Json:
     asked: Json = {**call.query}
     if "filters" in asked:  # a query parameter, which the client writes as Python does
         asked["filters"] = _read_object(asked["filters"])
+    refuse_blanks(asked)
     filters = filters_of(asked)
     refuse_unknown_options(asked, "filters", *ENTITIES)
     if filters is None:

@@ -6,6 +6,7 @@ docs/memos.md says what is answered, and how MemOS's words map to ours.
 import json
 
 from memos_web.inside import Query
+from memos_web.product.client_routes import ROUTES as CLIENT_ROUTES
 from memos_web.product.translation import (
     conditions_of,
     cubes_of,
@@ -41,7 +42,7 @@ OF_KINDS = ("include_preference", "include_tool_memory", "search_tool_memory")
 
 
 async def add(call: Call) -> Json:
-    stored = await _add_memories(call, call.body)
+    stored, skipped = await _add_memories(call, call.body)
     rows = [
         {
             "memory": result["content"],
@@ -51,13 +52,14 @@ async def add(call: Call) -> Json:
         | {"cube_id": cube}
         for cube, result in stored
     ]
-    return _reply("Memory added successfully", rows)
+    return _reply("Memory added successfully", rows) | ({"skipped": skipped} if skipped else {})
 
 
 async def add_message(call: Call) -> Json:
-    stored = await _add_memories(call, rename_fields(call.body))
+    stored, skipped = await _add_memories(call, rename_fields(call.body))
     first = stored[0][1]["id"] if stored else ""
-    return _reply("ok", {"success": True, "task_id": first, "status": "completed"})
+    told = {"success": True, "task_id": first, "status": "completed"}
+    return _reply("ok", told | ({"skipped": skipped} if skipped else {}))
 
 
 async def search(call: Call) -> Json:
@@ -131,6 +133,7 @@ ROUTES: list[tuple[str, str, Answer]] = [
     ("GET", "/get/memory/{memory_id}", get_detail),
     ("POST", "/update/memory", update),
     ("POST", "/delete/memory", delete),
+    *CLIENT_ROUTES,
 ]
 
 
@@ -145,16 +148,18 @@ def _reply(message: str, data: Json | list[Json]) -> Json:
     return {"code": 200, "message": message, "data": data}
 
 
-async def _add_memories(call: Call, body: Json) -> list[tuple[str, Json]]:
-    """The memories that were stored, each with its cube: without one, the path of its namespace."""
+async def _add_memories(call: Call, body: Json) -> tuple[list[tuple[str, Json]], list[Json]]:
+    """The memories that were stored, each with its cube: without one, the path of its namespace. Then the messages that
+    could not be stored."""
     asked = make_addition(body)
-    stored = []
+    stored, skipped = list[tuple[str, Json]](), list[Json]()
     for cube in cubes_of(body, "writable_cube_ids") or [""]:
         where = {"namespace": namespace_of(cube)} if cube else {}
         reply = await memories_add(call.rest, asked | where)
         kept = [result for result in reply["results"] if not (asked["infer"] and result["semantic_type"] == "dialogue")]
         stored += [(cube or result["namespace"]["path"], result) for result in kept]
-    return stored
+        skipped = reply["skipped"]
+    return stored, skipped
 
 
 async def _search_memories(call: Call, body: Json) -> list[Json]:

@@ -4,15 +4,21 @@ A user is a persona, a cube is a namespace. The shapes are those of `memos/api/p
 `memos/api/client.py` of the package MemoryOS 2.0.33.
 """
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memos_web.protocols import Json, NotTranslated, join_filters
+from memos_web.protocols import Json, NotTranslated, is_empty, join_filters, select_parts
+from vault.namespaces.rules import NOT_IN_A_PART
 
 CUBES = "/cubes/"
+IN_A_PATH = re.compile(r"[\w.@+-]+")
+DIGEST = 12  # hexadecimal digits
 IN_METADATA = ("project_id", "manager_user_id", "app_id", "agent_id", "source")
-FIELDS = {name: name for name in ("created_at", "session_id", "tags")} | {"user_id": "persona"}
+FIELDS = {"session_id": "session_id", "tags": "tags", "user_id": "persona", "memory_id": "id", "id": "id"}
+FIELDS |= {"created_at": "said_at", "create_time": "said_at", "updated_at": "updated_at", "update_time": "updated_at"}
 FIELDS |= {"conversation_id": "session_id"} | {name: f"metadata.{name}" for name in IN_METADATA}
 OPERATORS = ("eq", "ne", "in", "gt", "gte", "lt", "lte", "contains")
 MOST_FOUND = 100
@@ -37,6 +43,9 @@ WITHOUT_EFFECT = frozenset(
     | {"neighbor_discovery", "context_format", "include_memory_view", "allow_memory_view", "allow_public"}
     | {"auto_cleanup_working", "include_embedding"}
 )
+EXPLICIT = "explicit_preference"
+PREFERENCE_NOTE = "\nThe user stated these preferences. Follow them, unless the question says otherwise."
+ROLES = frozenset({"user", "assistant", "system", "tool"})
 KINDS = ("text_mem", "pref_mem", "tool_mem")
 
 
@@ -47,13 +56,16 @@ def rename_fields(body: Json) -> Json:
 
 def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
     """Refuse a non-empty option that would be ignored. Raises NotTranslated, which names the option."""
-    unknown = sorted(name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and value)
+    unknown = sorted(
+        name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and not is_empty(value)
+    )
     if unknown:
         raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")
 
 
 def make_addition(body: Json) -> Json:
     """The body of `POST memories/` for one of `add`, without its namespace."""
+    body = rename_fields(body)
     refuse_unknown_options(
         body,
         *("user_id", "session_id", "task_id", "messages", "memory_content", "custom_tags", "info", "mode"),
@@ -86,6 +98,7 @@ def make_changes(body: Json) -> Json:
 
 def make_search(body: Json) -> Json:
     """The body of `POST memories/search/` for one of `search`; `top_k` is for all kinds together."""
+    body = rename_fields(body)
     refuse_unknown_options(
         body,
         *("query", "user_id", "readable_cube_ids", "mem_cube_id", "session_id", "top_k", "relativity", "filter"),
@@ -139,8 +152,14 @@ def cubes_of(body: Json, name: str) -> list[str]:
 
 
 def namespace_of(cube: str) -> str:
-    """The path of a cube's namespace: the cube's name itself if that is a path."""
-    return cube if cube.startswith("/") else f"{CUBES}{cube}"
+    """The path of a cube's namespace: the cube's name itself if that is a path. Characters that no path may have are
+    replaced, and a digest keeps such names apart."""
+    if cube.startswith("/"):
+        return cube
+    if IN_A_PATH.fullmatch(cube) and cube not in {".", ".."}:
+        return f"{CUBES}{cube}"
+    digest = hashlib.sha256(cube.encode()).hexdigest()[:DIGEST]
+    return f"{CUBES}{NOT_IN_A_PART.sub('-', cube).strip('-')}.{digest}"
 
 
 def memory(raw: Json) -> Json:
@@ -161,12 +180,13 @@ def memory(raw: Json) -> Json:
             "session_id": raw["session_id"],
             "status": raw["state"],
             "info": raw["metadata"],
-            "created_at": raw["created_at"],
+            "created_at": raw["said_at"] or raw["created_at"],
             "updated_at": raw["updated_at"],
+            **({"preference_type": EXPLICIT, "preference": raw["content"]} if kind_of(raw) == "pref_mem" else {}),
             "relativity": raw.get("score"),
             "embedding": [],
             "sources": [],
-            "usage": [],
+            "usage": raw["occasions"],
         },
     }
 
@@ -178,10 +198,11 @@ def detail(raw: Json) -> Json:
         "memory_key": raw["title"],
         "memory_value": raw["content"],
         "memory_type": _type_of(raw),
+        **({"preference_type": EXPLICIT, "preference": raw["content"]} if kind_of(raw) == "pref_mem" else {}),
         "conversation_id": raw["session_id"],
         "tags": raw["tags"],
         "info": raw["metadata"],
-        "create_time": raw["created_at"],
+        "create_time": raw["said_at"] or raw["created_at"],
         "update_time": raw["updated_at"],
         "relativity": raw.get("score"),
     }
@@ -216,53 +237,76 @@ def group_by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
         kind: [{"cube_id": cube, "memories": rows, "total_nodes": len(rows)} for cube, rows in group.items()]
         for kind, group in groups.items()
     }
-    return {**listed, "act_mem": [], "para_mem": [], "skill_mem": [], "pref_note": ""}
+    preferences = [result["content"] for result in found if kind_of(result) == "pref_mem"]
+    return {
+        **listed,
+        "act_mem": [],
+        "para_mem": [],
+        "skill_mem": [],
+        "pref_note": PREFERENCE_NOTE if preferences else "",
+        "pref_string": _list_preferences(preferences),
+    }
 
 
 def group_by_kind(found: Sequence[Json]) -> Json:
     """Memories grouped as MemOS's client reads them."""
     lists = zip(KINDS, ("memory_detail_list", "preference_detail_list", "tool_memory_detail_list"), strict=True)
-    return {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
+    grouped = {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
+    return {**grouped, "preference_note": PREFERENCE_NOTE if grouped["preference_detail_list"] else ""}
 
 
-def _messages(body: Json) -> list[Json]:
+def message_detail(raw: Json) -> Json:
+    """A message of a conversation as MemOS's client reads it."""
+    return {
+        "message_id": raw["message_id"] or raw["id"],
+        "conversation_id": raw["session_id"],
+        "role": raw["speaker"] if raw["speaker"] in ROLES else "user",
+        "content": raw["content"],
+        "create_time": raw["said_at"] or raw["created_at"],
+    }
+
+
+def text_of(body: Json, name: str) -> str:
+    """Raises NotTranslated."""
+    text = body.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise NotTranslated(f"`{name}` is missing.")
+    return text
+
+
+def _list_preferences(preferences: Sequence[str]) -> str:
+    """Preferences and what they are for, as MemOS hands them to a model; empty without any."""
+    lines = [f"{number}. {text}" for number, text in enumerate(preferences, start=1)]
+    return "\n".join(["Explicit Preference:", *lines, PREFERENCE_NOTE]) if lines else ""
+
+
+def _messages(body: Json) -> list[Any]:
     given = body.get("messages")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     if body.get("memory_content") and (given is None or isinstance(given, list)):
         given = [*(given or []), {"role": "user", "content": body["memory_content"]}]
-    if not isinstance(given, list) or not given or not all(isinstance(message, Mapping) for message in given):
+    if not isinstance(given, list) or not given:
         raise NotTranslated("`messages` is no list of messages.")
     return [_message(message) for message in given]
 
 
-def _message(given: Mapping[str, Any]) -> Json:
+def _message(given: Any) -> Any:
+    """A message with the time at which it was said; what is no message stays, to be named by its place."""
+    if not isinstance(given, Mapping):
+        return given
     if given.get("type") == "text":
         return {"role": "user", "content": given.get("text")}
-    made: Json = {"role": given.get("role"), "content": _text(given.get("content"))}
-    if given.get("chat_time"):
-        made["timestamp"] = _moment(given["chat_time"])
-    return made | {
-        name: given[name] for name in ("message_id", "name", "tool_call_id", "tool_calls") if given.get(name)
-    }
-
-
-def _text(content: Any) -> Any:
-    """The text of a message, which may come in parts. Raises NotTranslated for a file or a picture."""
-    if not isinstance(content, list):
-        return content
-    texts = [part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None for part in content]
-    if not all(isinstance(text, str) for text in texts):
-        raise NotTranslated("A message has text alone here: send files to the imports of MemOS Web.")
-    return "\n".join(map(str, texts))
+    said_at = given.get("chat_time") or given.get("created_at")
+    return select_parts(given) | ({"timestamp": _moment(said_at)} if said_at else {})
 
 
 def _moment(value: Any) -> str:
-    """`chat_time` as an RFC 3339 text; without a zone it is in UTC."""
+    """`chat_time` as an RFC 3339 text; without a zone it is in UTC. What is no time stays, to be named by its place."""
     try:
         when = datetime.fromisoformat(str(value))
-    except ValueError as error:
-        raise NotTranslated("`chat_time` is no time such as 2026-11-24T12:00:00Z.") from error
+    except ValueError:
+        return str(value)
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).isoformat()
 
 
@@ -277,11 +321,13 @@ def _leaf(name: str, value: Any) -> Json:
         if not isinstance(value, list):
             raise NotTranslated(f"`{name}` is no list of filters.")
         return join_filters(name.upper(), [_filter(part) for part in value])
+    if value == "*":
+        value = {"exists": True}
     field = FIELDS.get(name) or (f"metadata.{name.removeprefix('info.')}" if name.startswith("info.") else None)
     if field is None:
         known = ", ".join([*FIELDS, "info.…"])
         raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {known}.")
-    if isinstance(value, Mapping) and (unknown := [operator for operator in value if operator not in OPERATORS]):
+    if isinstance(value, Mapping) and (unknown := sorted({*value} - {*OPERATORS, "exists"})):
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
     return {field: value}
 

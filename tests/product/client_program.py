@@ -36,6 +36,22 @@ def find_refusal(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[i
     raise AssertionError(f"{call} was not refused")
 
 
+def count_requests(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[int, Any]:
+    """The number of requests of a call, and what it returned."""
+    posted, post = [], requests.post
+
+    def count(*args: Any, **options: Any) -> Any:
+        posted.append(args)
+        return post(*args, **options)
+
+    requests.post = count
+    try:
+        returned = call(*given, **named)
+        return len(posted), returned
+    finally:
+        requests.post = post
+
+
 def main(client: Any) -> dict[str, Any]:
     said = [{"role": "user", "content": "My sister Mia lives in Porto."}]
     added = client.add_message(said, user_id="iris", conversation_id="c1", tags=["family"], async_mode=False)
@@ -43,20 +59,29 @@ def main(client: Any) -> dict[str, Any]:
     client.update_memory(found.id, content="My sister Mia lives in Lisbon.")
     listed = client.get_memory(user_id="iris")
     detail = client.get_memory_by_id(found.id)
+    status = client.get_task_status(added.task_id)
+    feedback = client.add_feedback(user_id="iris", conversation_id="c1", feedback_content="Mia lives in Faro.")
+    messages = client.get_message(user_id="iris", conversation_id="c1").messages
+    chat = client.chat(user_id="iris", conversation_id="c1", query="Where does Mia live?")
+    chunks = list(client.chat(user_id="iris", conversation_id="c1", query="Where does Mia live?", stream=True))
+    refused = count_requests(client.create_knowledgebase, "books")
     deleted = client.delete_memory(memory_ids=[found.id])
     return {
         "added": added.success,
         "found": [found.memory_value, found.tags, found.conversation_id],
         "listed": [memory.memory_value for memory in listed.memories],
         "one": detail["data"]["memory_value"],
+        "status": status.data.status,
+        "feedback": feedback.success,
+        "messages": [[message.role, message.content] for message in messages],
+        "chat": chat.response,
+        "chunks": [json.loads(chunk)["type"] for chunk in chunks],
+        "refused": [refused[0], refused[1].code, refused[1].knowledgebase_id],
         "deleted": deleted.success,
         "left": len(client.get_memory(user_id="iris").memories),
         "refusals": [
             find_refusal(client.get_memory_by_id, found.id),
             find_refusal(client.update_memory, found.id, status="archived"),
-            find_refusal(client.chat, user_id="iris", conversation_id="c1", query="Where does Mia live?"),
-            find_refusal(client.create_knowledgebase, "books"),
-            find_refusal(client.add_feedback, user_id="iris", conversation_id="c1", feedback_content="Good."),
         ],
     }
 

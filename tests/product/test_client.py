@@ -37,13 +37,22 @@ def test_memory_is_added_searched_changed_and_deleted_by_the_client(
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout.splitlines()[-1])
     refusals = answers.pop("refusals")
+    assert "Faro" in answers.pop("chat")
+    assert answers.pop("messages")[:2] == [
+        ["user", "My sister Mia lives in Lisbon."],
+        ["user", "Mia lives in Faro."],
+    ]
     assert answers == {
         "added": True,
         "found": ["My sister Mia lives in Porto.", ["family"], "c1"],
         "listed": ["My sister Mia lives in Lisbon."],
         "one": "My sister Mia lives in Lisbon.",
+        "status": "completed",
+        "feedback": True,
+        "chunks": ["text", "end"],
+        "refused": [1, 501, ""],
         "deleted": True,
-        "left": 0,
+        "left": 1,
     }
-    assert [status for status, _ in refusals] == [404, 400, 501, 501, 501]
+    assert [status for status, _ in refusals] == [404, 400]
     assert all(message for _, message in refusals)

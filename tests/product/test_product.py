@@ -111,8 +111,8 @@ def test_without_the_right_nothing_is_added_or_read(world: World) -> None:
 @each_case(
     ("path", "body", "word"),
     [
-        ("/add", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "text alone"),
-        ("/add", {"messages": [{**PORTO, "chat_time": "yesterday"}]}, "chat_time"),
+        ("/add", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "image_url"),
+        ("/add", {"messages": [{**PORTO, "chat_time": "yesterday"}]}, "messages.0.timestamp"),
         ("/add", {"messages": [PORTO], "is_feedback": True}, "is_feedback"),
         ("/add", {"user_id": "anna"}, "messages"),
         ("/search", {"query": "Mia", "internet_search": True}, "internet_search"),

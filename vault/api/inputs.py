@@ -1,6 +1,8 @@
 """Request bodies: serializers, and their conversion to the dataclasses that services take."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC
 from functools import cache
 from typing import Any
 
@@ -10,7 +12,8 @@ from rest_framework.request import Request
 
 from governance.actor import Actor
 from governance.api.fields import FlagField, NumberField, OneOfField, StrictSerializer, TextField, WholeField
-from governance.errors import FieldError, Invalid
+from governance.api.problems import field_errors
+from governance.errors import FieldError, Invalid, TooLarge
 from vault.api.fields import (
     ContentField,
     FiltersField,
@@ -22,6 +25,9 @@ from vault.api.fields import (
     PersonaField,
 )
 from vault.content.drafts import CubeChanges, CubeDraft
+from vault.reader.categories import add_categories
+from vault.reader.message_calls import split_tool_calls
+from vault.reader.message_shapes import OMITTED, read_shape
 from vault.reader.model_reader import messages_statements
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
@@ -36,7 +42,7 @@ from vault.vocabulary import (
     Sensitivity,
 )
 
-LONGEST_LABEL = 200
+LONGEST_LABEL, LONGEST_DESCRIPTION = 200, 1_000
 LONGEST_TTL = 100 * 365 * 24 * 3600
 VALID_FROM = "True from then on; only a search with `as_of` looks at it."
 VALID_TO = (
@@ -59,6 +65,8 @@ class Tags(serializers.ListField):
 class DescribedInput(StrictSerializer):
     """The common fields of written memories."""
 
+    blank_is_absent = True
+
     namespace = TextField(required=False, help_text="Path; made on demand. Default: the principal's private one.")
     persona = _make_label_field(help_text="Id or name of a persona.")
     subject = _make_label_field(help_text="The tenant's own reference of the human whom this is about.")
@@ -67,7 +75,9 @@ class DescribedInput(StrictSerializer):
     tags = Tags(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
     metadata = MetadataField(required=False)
-    event_time = MomentField(required=False, allow_null=True, help_text="When it happened, or was said.")
+    event_time = OffsetField(
+        required=False, allow_null=True, help_text="When it happened, or was said. Its offset tells the speaker's day."
+    )
     valid_from = MomentField(required=False, allow_null=True, help_text=VALID_FROM)
     valid_to = MomentField(required=False, allow_null=True, help_text=VALID_TO)
     expires_at = MomentField(required=False, allow_null=True, help_text=EXPIRES)
@@ -98,8 +108,41 @@ class ToolCalls(serializers.ListField):
         return calls
 
 
+class ReadMessages(list[dict[str, Any]]):
+    """Messages that can be stored. skipped: the errors of the others, by their place."""
+
+    skipped: dict[str, Any]
+
+
+class MessageListInput(serializers.ListSerializer[Any]):
+    """A list of which bad messages are left out; without a good one they are errors."""
+
+    def to_internal_value(self, data: Any) -> ReadMessages:
+        if not isinstance(data, list) or not data:
+            return ReadMessages(super().to_internal_value(data))
+        form = _cached_form(MessageInput)
+        found, skipped = ReadMessages(), dict[str, Any]()
+        for index, item in enumerate(data):
+            try:
+                found.append(form.run_validation(item))
+            except serializers.ValidationError as fault:
+                skipped[str(index)] = fault.detail
+            except TooLarge as fault:
+                if len(data) == 1:
+                    raise
+                skipped[str(index)] = {"content": [fault.detail]}
+        if not found:
+            raise serializers.ValidationError(skipped)
+        found.skipped = skipped
+        return found
+
+
 class MessageInput(StrictSerializer):
-    role = OneOfField(MessageRole)
+    """One message, also as agents hold it: see Messages of agents at the top."""
+
+    blank_is_absent = True
+
+    role = OneOfField(MessageRole, help_text="Also `developer`, which is `system`.")
     name = _make_label_field(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
     timestamp = OffsetField(
@@ -113,10 +156,30 @@ class MessageInput(StrictSerializer):
     tool_call_id = _make_label_field()
     metadata = MetadataField(required=False)
 
+    class Meta:
+        list_serializer_class = MessageListInput
+
+    def to_internal_value(self, data: Any) -> Any:
+        return super().to_internal_value(read_shape(data) if isinstance(data, Mapping) else data)
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs["content"].strip() and not attrs.get("tool_calls"):
-            raise serializers.ValidationError({"content": ["write something, or give tool_calls"]})
+            omitted = attrs.get("metadata", {}).get(OMITTED)
+            told = f"a text is needed beside {', '.join(omitted)}" if omitted else "write something, or give tool_calls"
+            raise serializers.ValidationError({"content": [told]})
         return attrs
+
+
+class CategoriesField(serializers.DictField):
+    """At most 50 descriptions of categories, by names that are tags."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=TextField(max_length=LONGEST_DESCRIPTION, allow_blank=True), **options)
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        found: dict[str, str] = super().to_internal_value(data)
+        Tags().run_validation(list(found))
+        return found
 
 
 class MemoryInput(DescribedInput):
@@ -129,6 +192,10 @@ class MemoryInput(DescribedInput):
         help_text="Of `messages` alone. Default true: what a user states in a message beside other things becomes "
         "memories of its own. false: each message is one memory, as it is.",
     )
+    categories = CategoriesField(
+        required=False,
+        help_text="Descriptions by name. Each memory gets as tags the names of those that share a word with it.",
+    )
     allow_duplicates = FlagField(
         required=False,
         help_text="Default false: `content` that its namespace and persona hold already is answered with the memory "
@@ -140,6 +207,8 @@ class MemoryInput(DescribedInput):
             raise serializers.ValidationError({"content": ["give content or messages, and not both"]})
         if len(attrs.get("messages", ())) > settings.MAX_ITEMS_PER_CALL:
             raise serializers.ValidationError({"messages": [f"at most {settings.MAX_ITEMS_PER_CALL} a call"]})
+        if skipped := getattr(attrs.get("messages"), "skipped", None):
+            attrs["skipped"] = skipped
         return super().validate(attrs)
 
 
@@ -150,6 +219,11 @@ class BulkInput(StrictSerializer):
         total = sum(len(item.get("messages", (1,))) for item in attrs["items"])
         if len(attrs["items"]) > settings.MAX_ITEMS_PER_CALL or total > settings.MAX_ITEMS_PER_CALL:
             raise serializers.ValidationError({"items": [f"at most {settings.MAX_ITEMS_PER_CALL}, messages summed"]})
+        faults: dict[str, Any] = {
+            str(index): {"messages": item["skipped"]} for index, item in enumerate(attrs["items"]) if "skipped" in item
+        }
+        if faults:
+            raise serializers.ValidationError({"items": faults})
         return attrs
 
 
@@ -180,6 +254,8 @@ class ChangesInput(StrictSerializer):
 
 
 class SearchInput(StrictSerializer):
+    blank_is_absent = True
+
     query = ContentField()
     top_k = WholeField(min_value=1, max_value=settings.MAX_TOP_K, required=False, help_text="Default: 10.")
     mode = OneOfField(
@@ -226,6 +302,8 @@ class RestoreInput(StrictSerializer):
 
 
 class ContextInput(StrictSerializer):
+    blank_is_absent = True
+
     query = ContentField()
     token_budget = WholeField(min_value=1, max_value=100_000, required=False, help_text="Default: 2,000.")
     persona = _make_label_field(
@@ -276,14 +354,31 @@ class AcceptInput(StrictSerializer):
 
 def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDraft]:
     """Return the drafts of one memory body. actor: if given, a language model reads the messages for this actor."""
+    return add_categories(_read_drafts(body, actor), body.get("categories", {}))
+
+
+def _read_drafts(body: dict[str, Any], actor: Actor | None) -> list[CubeDraft]:
     content = body.get("content", "")
     common = CubeDraft(content=content, **_common_fields(body))
     if "messages" not in body:
-        return [common]
-    messages = [Message(**message) for message in body["messages"]]
+        return [replace(common, event_time=common.event_time.astimezone(UTC) if common.event_time else None)]
+    messages = split_tool_calls([Message(**message) for message in body["messages"]])
     infer = body.get("infer", True)
     chosen = messages_statements(actor=actor, messages=messages, common=common) if actor and infer else {}
-    return messages_read(messages, infer=infer, common=common, chosen=chosen)
+    return messages_read(messages, infer=infer, common=common, chosen=chosen, may_repeat=infer)
+
+
+def skipped_json(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of a body that were left out, by their place, with their errors."""
+    return [
+        {
+            "index": int(index),
+            "errors": [
+                {"field": error.field, "message": error.message} for error in field_errors(detail, f"messages.{index}")
+            ],
+        }
+        for index, detail in body.get("skipped", {}).items()
+    ]
 
 
 def drafts_of_bulk(body: dict[str, Any]) -> tuple[list[CubeDraft], list[int]]:

@@ -50,6 +50,7 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
     for name, value in asked.items():
         if "\x00" in value:
             raise Invalid(errors=[FieldError(name, "NUL cannot be searched for")])
+    asked = {name: value for name, value in asked.items() if value.strip()}
     maker = token_maker(actor.tenant_id)
     condition = Q() if "state" in asked else Q(state__in=SHOWN)
     for name, value in asked.items():

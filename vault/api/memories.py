@@ -19,7 +19,7 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE
 from governance.api.idempotency import Once
-from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.jobs import job_json
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, expected_versions, flag, heavy, refuse_unknown_parameters
 from governance.database import acting
@@ -41,6 +41,7 @@ from vault.api.inputs import (
     make_drafts,
     make_search,
     read,
+    skipped_json,
 )
 from vault.api.list_filters import FILTERS, LIST_PARAMETERS, list_condition
 from vault.api.representations import (
@@ -54,6 +55,7 @@ from vault.api.representations import (
 from vault.api.schema import (
     BULK_OR_DRY_RUN,
     PROVENANCE,
+    AddedLaterSchema,
     AddedSchema,
     BulkSchema,
     ContextSchema,
@@ -127,10 +129,13 @@ class MemoriesView(ApiView):
         status=201,
         request=MemoryInput,
         parameters=[ONCE, ASYNC],
-        also={200: AddedSchema, 202: JobPromiseSchema},
+        also={200: AddedSchema, 202: AddedLaterSchema},
     )
     def post(self, request: Request) -> Response:
-        """Add one memory (`content`) or the messages of a conversation (`messages`)."""
+        """Add one memory (`content`) or the messages of a conversation (`messages`).
+
+        Messages that cannot be stored are named in `skipped`, and the others are stored.
+        """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request, "async")
@@ -138,9 +143,9 @@ class MemoriesView(ApiView):
         body = read(MemoryInput, request)
         with self.once() as once:
             if once.reply is None and later:
-                _add_later(actor, make_drafts(body), once)
+                _add_later(actor, make_drafts(body), skipped_json(body), once)
             elif once.reply is None:
-                _add_memories(actor, make_drafts(body, actor), once)
+                _add_memories(actor, make_drafts(body, actor), skipped_json(body), once)
         return once.response()
 
 
@@ -343,22 +348,23 @@ def _make_manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
     return {"manifest": manifest_json(manifest_of_memories(actor=actor, views=views))}
 
 
-def _add_memories(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
+def _add_memories(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[MemoryJson], once: Once) -> None:
     if len(drafts) > LARGE_WRITE:
         with heavy_call(actor), large_write(actor):
-            _add_in_transaction(actor, drafts, once)
+            _add_in_transaction(actor, drafts, skipped, once)
     else:
-        _add_in_transaction(actor, drafts, once)
+        _add_in_transaction(actor, drafts, skipped, once)
 
 
-def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
+def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[MemoryJson], once: Once) -> None:
     relations = statements_relate(actor=actor, drafts=drafts)
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         changes = relations_store(actor=actor, added=added, relations=relations)
+        added = _show_repeated(added)
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]
-        body = {"results": _added_json(actor, kept), **_changes_json(changes)}
+        body = {"results": _added_json(actor, kept), **_changes_json(changes), "skipped": skipped}
         once.store(Reply(_response_status(added), body, shows=_list_ids(kept)))
 
 
@@ -371,17 +377,18 @@ def _changes_json(changes: Sequence[Change]) -> MemoryJson:
     return {"superseded": superseded, "conflicts": conflicts}
 
 
-def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
+def _add_later(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[MemoryJson], once: Once) -> None:
     screened = drafts_screen(actor=actor, drafts=drafts)
     with acting(actor):
-        once.store(Reply(202, {"job": job_json(memories_add_later(actor=actor, screened=screened))}))
+        job = memories_add_later(actor=actor, screened=screened)
+        once.store(Reply(202, {"job": job_json(job), "skipped": skipped}))
 
 
 def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
-        placed = zip(origins, added, strict=True)
+        placed = zip(origins, _show_repeated(added), strict=True)
         kept = [(index, memory) for index, memory in placed if not memory.cube.is_dialogue_only]
         shown = _added_json(actor, [memory for _, memory in kept])
         results = [{"index": index, "memory": memory} for (index, _), memory in zip(kept, shown, strict=True)]
@@ -424,6 +431,14 @@ def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
         memory_json(_new_view(memory) if memory.alone else replace(views[memory.cube.id], duplicate=memory.duplicate))
         if may_read or not memory.duplicate
         else duplicate_json(views[memory.cube.id], content=memory.content)
+        for memory in added
+    ]
+
+
+def _show_repeated(added: Sequence[AddedCube]) -> list[AddedCube]:
+    """Return the additions with the stored statement in the place of each occasion of it."""
+    return [
+        replace(memory, cube=memory.repeats, duplicate=True, alone=False, repeats=None) if memory.repeats else memory
         for memory in added
     ]
 

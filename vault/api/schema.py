@@ -8,6 +8,8 @@ from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
 from rest_framework import serializers
 
 from governance.api.descriptions import PageSchema
+from governance.api.jobs import JobPromiseSchema
+from governance.api.schema import FaultSchema
 from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
 from vault.reconciliation.relations import RelationKind
@@ -99,6 +101,10 @@ class MemorySchema(Schema):
     position = serializers.IntegerField(allow_null=True)
     speaker = serializers.CharField(allow_null=True)
     event_time = serializers.DateTimeField(allow_null=True)
+    said_at = serializers.DateTimeField(allow_null=True, help_text="When the message was said that states it.")
+    occasions = serializers.ListField(
+        child=serializers.DateTimeField(), help_text="When it was said or stored, and when it was said again."
+    )
     valid_from = serializers.DateTimeField(allow_null=True)
     valid_to = serializers.DateTimeField(allow_null=True)
     superseded_by = serializers.UUIDField(allow_null=True)
@@ -178,10 +184,20 @@ class ChangeSchema(Schema):
     relation = serializers.ChoiceField(choices=list(RelationKind))
 
 
+class SkippedMessageSchema(Schema):
+    index = serializers.IntegerField(help_text="The place of the message, from 0.")
+    errors = FaultSchema(many=True)  # type: ignore[assignment]
+
+
 class AddedSchema(Schema):
     results = MemorySchema(many=True)
     superseded = ChangeSchema(many=True, help_text="Statements that a new one has ended.")
     conflicts = ChangeSchema(many=True, help_text="Pairs that cannot both be true, which wait in the review inbox.")
+    skipped = SkippedMessageSchema(many=True, help_text="Messages that could not be stored.")
+
+
+class AddedLaterSchema(JobPromiseSchema):
+    skipped = SkippedMessageSchema(many=True, help_text="Messages that cannot be stored.")
 
 
 class BulkResultSchema(Schema):

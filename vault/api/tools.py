@@ -20,9 +20,10 @@ from vault.api.inputs import DescribedInput, read
 from vault.api.representations import memory_json
 from vault.api.schema import MemorySchema, Schema
 from vault.content.drafts import CubeDraft
+from vault.content.tool_calls import ToolCall
 from vault.cubes.selectors import cubes_view
 from vault.cubes.writer.builder import texts_index
-from vault.tools.rules import NEAR, ToolCall
+from vault.tools.rules import NEAR
 from vault.tools.selectors import CallQuery, RecalledCall, tool_calls_recall
 from vault.tools.services import tool_call_add, tool_call_draft
 from vault.vocabulary import Sensitivity, ToolOutcome
@@ -54,6 +55,8 @@ class ToolCallInput(DescribedInput):
 
 class ToolCallQueryInput(StrictSerializer):
     """The tool calls to recall. Without `arguments`, the newest are returned."""
+
+    blank_is_absent = True
 
     name = TextField(max_length=LONGEST_NAME, required=False)
     arguments = MetadataField(required=False)

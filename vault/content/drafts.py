@@ -65,6 +65,7 @@ class CubeDraft:
     allow_duplicates: bool = False
     is_message: bool = False
     is_dialogue_only: bool = False  # a message that states nothing
+    may_repeat: bool = False  # a statement that its namespace and persona hold already becomes an occasion of it
     parent: int | None = None  # index, in the same call, of the draft of which this one is a part
     parent_kind: SourceKind = SourceKind.EXTRACT
     sources: tuple[SourceRef, ...] = ()  # stored memories that its words were taken from

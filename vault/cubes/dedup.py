@@ -16,6 +16,9 @@ from governance.prepared import prepared_cursor, sql_array
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.index import marks
 from vault.models import Cube, CubeSource
+from vault.vocabulary import Modality, State
+
+SHOWN = frozenset({State.GENERATED, State.ACTIVATED})
 
 CONTENT_LOCKS = 64  # contents share these, so that a large call takes few
 LOCK = """
@@ -45,6 +48,7 @@ WHERE tenant_id = %s AND namespace_id = ANY(%s::uuid[]) AND content_hash = ANY(%
 
 Message = tuple[UUID, int]  # namespace, and the mark of session and message id
 Content = tuple[UUID, UUID | None, bytes, UUID | None]  # namespace, persona, keyed hash, source
+Statement = tuple[UUID, UUID | None, bytes]  # namespace, persona, keyed hash
 
 
 @dataclass
@@ -55,6 +59,7 @@ class DuplicateIndex:
     now: datetime  # of the transaction, by the database's clock
     by_message: dict[Message, Cube] = field(default_factory=dict)
     by_content: dict[Content, Cube] = field(default_factory=dict)
+    by_statement: dict[Statement, Cube] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
 
     def find(
@@ -74,11 +79,24 @@ class DuplicateIndex:
         found = (self.by_content.get((namespace_id, persona_id, digest, origin)) for origin in origins)
         return next((cube for cube in found if cube is not None), None)
 
+    def find_repeated(self, draft: CubeDraft, namespace_id: UUID, persona_id: UUID | None) -> Cube | None:
+        """Return the stored statement that `draft` repeats, whoever said it, or None.
+
+        What a statement tells of another day than that on which it was said is another event each time.
+        """
+        if not draft.may_repeat or draft.is_dialogue_only or draft.modality is not Modality.TEXT:
+            return None
+        if draft.event_time not in {None, draft.said_at}:
+            return None
+        return self.by_statement.get((namespace_id, persona_id, self.maker.hash(draft.content)))
+
     def remember(self, draft: CubeDraft, cube: Cube, sources: Sequence[SourceRef] = ()) -> None:
         """Add a new cube to the index, so that later drafts of the same call are compared with it."""
         message = _message_key(self.maker, draft, cube.namespace_id)
         if message is not None:
             self.by_message[message] = cube
+        if draft.may_repeat and not draft.is_dialogue_only and _is_valid_statement(cube):
+            self.by_statement.setdefault((cube.namespace_id, cube.persona_id, bytes(cube.content_hash)), cube)
         if _is_deduplicated(draft):
             for source in sources or (None,):
                 self.by_content.setdefault(_content_key(cube, source.id if source else None), cube)
@@ -98,14 +116,18 @@ def load_duplicate_index(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple
     Queries: at most six, for any number of drafts; the first also returns the transaction's time.
     """
     sessions = {token for draft, place in drafts if (token := _session_token(maker, draft, place)) is not None}
-    contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _is_deduplicated(draft)}
+    contents = {
+        (place, maker.hash(draft.content)) for draft, place in drafts if _is_deduplicated(draft) or draft.may_repeat
+    }
     messages = {found for draft, place in drafts if (found := _message_key(maker, draft, place)) is not None}
     now = _take_locks(sessions | {_content_lock(place, digest) for place, digest in contents})
+    by_content, by_statement = _load_contents(actor, contents)
     return DuplicateIndex(
         maker=maker,
         now=now,
         by_message=_load_messages(actor, messages),
-        by_content=_load_contents(actor, contents),
+        by_content=by_content,
+        by_statement=by_statement,
         positions=_load_last_positions(actor, sessions),
     )
 
@@ -169,16 +191,27 @@ def _find_same_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) ->
         return [row[0] for row in cursor.fetchall()]
 
 
-def _load_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> dict[Content, Cube]:
+def _is_valid_statement(cube: Cube) -> bool:
+    """Return whether a memory is shown, holds still, and tells of the time at which it was said."""
+    is_ended = cube.valid_to is not None or cube.superseded_by is not None
+    return cube.state in SHOWN and not is_ended and cube.event_time in {None, cube.said_at}
+
+
+def _load_contents(
+    actor: Actor, wanted: Collection[tuple[UUID, bytes]]
+) -> tuple[dict[Content, Cube], dict[Statement, Cube]]:
+    """Return the readable cubes with these contents, and those of them that stand, the earliest of each content."""
     if not wanted:
-        return {}
+        return {}, {}
     same = _find_same_contents(actor, wanted)
     if not same:  # the usual case: no query for visibility
-        return {}
+        return {}, {}
     visible = Cube.objects.visible_to(actor).filter(id__in=same, is_dialogue_only=False)
     cubes = visible.select_related("namespace").order_by("-id")
     derived = [cube.id for cube in cubes if cube.has_sources]
     origins: dict[UUID, list[UUID]] = {}
     for cube_id, source_id in CubeSource.objects.filter(cube_id__in=derived).values_list("cube_id", "source_id"):
         origins.setdefault(cube_id, []).append(source_id)
-    return {_content_key(cube, origin): cube for cube in cubes for origin in origins.get(cube.id, [None])}
+    by_content = {_content_key(cube, origin): cube for cube in cubes for origin in origins.get(cube.id, [None])}
+    standing = {_content_key(cube, None)[:3]: cube for cube in cubes if _is_valid_statement(cube)}
+    return by_content, standing

@@ -16,14 +16,17 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 from django.utils.dateparse import parse_datetime
+from django.utils.timezone import get_current_timezone
 
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
 from governance.models import Persona
 from governance.personas.services import PERSONA_NAME, is_persona_name
+from governance.time_range import OUT_OF_RANGE
 from vault.index import marks
 from vault.models import ArchivedPosting, CubeUse, Posting
 from vault.models.cube import AskedOfEachRow
+from vault.models.namespace import NOTHING
 from vault.namespaces.rules import PathError, check_path
 from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
 
@@ -48,10 +51,26 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
 }
 PLAIN = {"language": "language", "namespace": "namespace__path", "persona": "persona__name"}
 UNDER = "under"  # of namespaces: with all below it
-MOMENTS = ("event_time", "valid_from", "valid_to", "created_at", "expires_at")
+MOMENTS = ("event_time", "valid_from", "valid_to", "created_at", "updated_at", "expires_at")
+SAID_AT = "said_at"  # the time that the client gave a message, else when it was stored
+EXISTS = "exists"
+# Columns that are null without a value, and of keyed fields the column beside their marks.
+PRESENT = {"persona": "persona_id", "session_id": "session_token"}
+PRESENT |= {name: name for name in ("event_time", "valid_from", "valid_to", "expires_at")}
 NUMBERS = ("importance", "heat")
 DIALOGUE_ONLY = "dialogue_only"
-KNOWN = (*ENUMERATIONS, DIALOGUE_ONLY, *PLAIN, *MOMENTS, *NUMBERS, "tags", *marks.KEYED_FIELDS, "metadata.<key>")
+KNOWN = (
+    "id",
+    *ENUMERATIONS,
+    DIALOGUE_ONLY,
+    *PLAIN,
+    *MOMENTS,
+    SAID_AT,
+    *NUMBERS,
+    "tags",
+    *marks.KEYED_FIELDS,
+    "metadata.<key>",
+)
 
 
 @dataclass
@@ -102,6 +121,8 @@ class _FilterReader:
         return condition
 
     def _read_condition(self, name: str, operator: str, operand: Any, path: str) -> Q:
+        if operator == EXISTS:
+            return self._read_presence(name, operand, path)
         if name in marks.KEYED_FIELDS or name.startswith("metadata."):
             return self._read_keyed(name, operator, operand, path)
         if name == "tags":
@@ -117,19 +138,52 @@ class _FilterReader:
             )
         if name == DIALOGUE_ONLY:
             return _any_condition(operator, operand, path, lambda value: Q(is_dialogue_only=_read_flag(value, path)))
+        if name == "id":
+            return _any_condition(operator, operand, path, lambda value: Q(id=_read_uuid(value, path)))
+        if name == SAID_AT:
+            given = _order_condition(SAID_AT, operator, operand, path)
+            return given & Q(said_at__isnull=False) | Q(said_at=None) & _order_condition(
+                "created_at", operator, operand, path
+            )
         if name in MOMENTS or name in NUMBERS:
             return _order_condition(name, operator, operand, path)
         raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
 
+    def _read_presence(self, name: str, operand: Any, path: str) -> Q:
+        is_wanted = _read_flag(operand, path)
+        if name in PRESENT:
+            return Q(**{f"{PRESENT[name]}__isnull": not is_wanted})
+        if name not in marks.EXACT or not name.startswith("metadata."):
+            known = ", ".join([*PRESENT, *sorted(field for field in marks.EXACT if field.startswith("metadata."))])
+            raise _fault(path, f"`exists` is known of {known}")
+        self._count_lookup(path)
+        found = mark_condition(marks.presence_mark(self.maker, name), archived=self.archived)
+        return found if is_wanted else ~found
+
     def _read_keyed(self, name: str, operator: str, operand: Any, path: str) -> Q:
+        self._count_lookup(path)
+        if operator in ORDER and name.startswith("metadata."):
+            return self._read_range(name, operator, operand, path)
+        values = _read_operands(operator, operand, path)
+        texts = [_read_text(value, path) if name in marks.KEYED_FIELDS else value for value in values]
+        if operator == "contains":
+            wanted = [marks.part_mark(self.maker, name, text) for text in texts]
+        else:
+            wanted = [mark for text in texts for mark in marks.value_marks(self.maker, name, text)]
+        found = mark_condition(*wanted, archived=self.archived)
+        return ~found if operator == "ne" else found
+
+    def _read_range(self, name: str, operator: str, operand: Any, path: str) -> Q:
+        try:
+            wanted = marks.range_marks(self.maker, name, operator, operand)
+        except ValueError:
+            raise _fault(path, "a number or a time such as 2026-05-01 is needed") from None
+        return mark_condition(*wanted, archived=self.archived) if wanted else NOTHING
+
+    def _count_lookup(self, path: str) -> None:
         self.lookups += 1
         if self.lookups > MOST_LOOKUPS:
             raise _fault(path, f"a filter may look up sealed fields {MOST_LOOKUPS} times")
-        mark = marks.part_mark if operator == "contains" else marks.value_mark
-        values = _read_operands(operator, operand, path)
-        texts = [_read_text(value, path) if name in marks.KEYED_FIELDS else value for value in values]
-        found = mark_condition(*(mark(self.maker, name, text) for text in texts), archived=self.archived)
-        return ~found if operator == "ne" else found
 
 
 def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters", archived: bool = False) -> Q:
@@ -291,10 +345,14 @@ def _read_comparable(name: str, value: Any, path: str) -> datetime | float:
 
 
 def read_moment_or_date(value: Any, path: str) -> datetime:
-    """Read an RFC 3339 time, or a date as midnight in UTC. Raises Invalid."""
-    if isinstance(value, str) and len(value) == LENGTH_OF_DATE:
-        return read_moment(f"{value}T00:00:00Z", path)
-    return read_moment(value, path)
+    """Read an RFC 3339 time, or a date as its first moment in the reader's zone. Raises Invalid."""
+    if not isinstance(value, str) or len(value) != LENGTH_OF_DATE:
+        return read_moment(value, path)
+    midnight = read_moment(f"{value}T00:00:00Z", path).replace(tzinfo=None)
+    try:
+        return midnight.replace(tzinfo=get_current_timezone()).astimezone(UTC)
+    except OverflowError:
+        raise _fault(path, OUT_OF_RANGE) from None
 
 
 def read_moment(value: Any, path: str) -> datetime:
@@ -333,6 +391,13 @@ def _read_reference(name: str, value: Any, path: str) -> str:
     if name == "persona" and not is_persona_name(text):
         raise _fault(path, f"an id or a name is needed: {PERSONA_NAME}")
     return text
+
+
+def _read_uuid(value: Any, path: str) -> UUID:
+    text = _read_text(value, path)
+    if not _is_id(text):
+        raise _fault(path, "an id is needed")
+    return UUID(text)
 
 
 def _is_id(text: str) -> bool:

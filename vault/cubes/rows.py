@@ -27,8 +27,8 @@ JOINED: tuple[tuple[str, type[Model], tuple[str, ...]], ...] = (
             "id", "tenant_id", "created_at", "updated_at", "deleted_at", "expires_at", "event_time", "valid_from",
             "valid_to", "namespace_id", "persona_id", "subject_id", "owner_id", "access_level", "semantic_type",
             "sensitivity", "tags", "importance", "priority", "type", "layer", "modality", "language", "state", "source",
-            "trust", "position", "superseded_by", "reader", "suspended_expiry", "expiry_policy", "retention_class",
-            "token_count", "version", "has_sources", "is_cold", "is_quarantined", "is_dialogue_only",
+            "trust", "position", "said_at", "superseded_by", "reader", "suspended_expiry", "expiry_policy",
+            "retention_class", "token_count", "version", "has_sources", "is_cold", "is_quarantined", "is_dialogue_only",
         ),
     ),
     ("namespace", Namespace, ("id", "tenant_id", "path", "kind", "read_only", "ended_at", "owner_id")),
@@ -50,6 +50,7 @@ class CubeRow:
     embedded: bool
     held: bool
     parents: tuple[UUID, ...]
+    repeats: tuple[datetime, ...]  # when its words were said again
     packs: tuple[UUID, ...]  # namespaces of the packs whose words it has
 
 
@@ -77,6 +78,12 @@ SELECT {", ".join(_columns())},
     AND covered.cube_id = cube.id AND vault_hold_stands(covered.tenant_id, covered.hold_id)),
   ARRAY(SELECT link.target_id FROM vault_cubelink AS link WHERE link.tenant_id = cube.tenant_id
     AND link.source_id = cube.id AND link.kind = %s ORDER BY link.id),
+  ARRAY(SELECT coalesce(said.said_at, said.created_at) FROM vault_cubesource AS again
+    CROSS JOIN LATERAL (
+      SELECT * FROM vault_cube AS one WHERE one.tenant_id = again.tenant_id AND one.id = again.cube_id OFFSET 0
+    ) AS said
+    WHERE again.tenant_id = cube.tenant_id AND again.source_id = cube.id AND said.is_dialogue_only
+      AND said.deleted_at IS NULL AND said.content_hash = cube.content_hash ORDER BY 1),
   CASE WHEN cube.source = 'pack' OR cube.has_sources THEN ARRAY(
     SELECT DISTINCT origin.namespace_id FROM (
       SELECT cube.id AS source_id UNION ALL SELECT one.source_id FROM vault_cubesource AS one
@@ -133,8 +140,20 @@ def _make_row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
             other = known.get(id) or known.setdefault(id, _make_model(model, names, values[start : start + len(names)]))
         cube._state.fields_cache[alias] = other
         start += len(names)
-    sealed, reads, read_at, heat, questions, embedded, held, parents, packs = values[start:]
-    return CubeRow(cube, bytes(sealed), reads, read_at, heat, questions, embedded, held, tuple(parents), tuple(packs))
+    sealed, reads, read_at, heat, questions, embedded, held, parents, repeats, packs = values[start:]
+    return CubeRow(
+        cube,
+        bytes(sealed),
+        reads,
+        read_at,
+        heat,
+        questions,
+        embedded,
+        held,
+        tuple(parents),
+        tuple(repeats),
+        tuple(packs),
+    )
 
 
 def _make_model(model: type[Model], names: Sequence[str], values: Sequence[Any]) -> Model:

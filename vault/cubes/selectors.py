@@ -47,6 +47,7 @@ class CubeView:
     pending_embedding: bool
     held: bool
     duplicate: bool = False
+    repeats: tuple[datetime, ...] = ()  # when its words were said again
     passages: Passages = field(default_factory=dict, repr=False)  # that this actor may read
 
     @property
@@ -247,4 +248,5 @@ def _make_view(row: CubeRow, words: Words, readable: Collection[UUID], passages:
         questions=row.questions,
         pending_embedding=not row.embedded,
         held=row.held,
+        repeats=row.repeats,
     )

@@ -80,6 +80,7 @@ class AddedCube:
     duplicate: bool
     words: Words = field(repr=False)
     alone: bool = False
+    repeats: Cube | None = None  # the stored statement of which this is another occasion
 
     @property
     def content(self) -> str:
@@ -387,7 +388,9 @@ def _erase_cube(actor: Actor, cube: Cube) -> None:
 
 def _make_added(item: BuiltCube, holds: bool) -> AddedCube:
     linked = bool(item.sources) or item.cube.subject_id is not None
-    return AddedCube(item.cube, item.duplicate, item.words, alone=not (item.duplicate or linked or holds))
+    return AddedCube(
+        item.cube, item.duplicate, item.words, alone=not (item.duplicate or linked or holds), repeats=item.repeats
+    )
 
 
 def _count_bytes(built: Sequence[BuiltCube]) -> dict[Measure, int]:

@@ -13,7 +13,7 @@ from pgvector import HalfVector
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError, Invalid, UnknownPersona
 from governance.keys.services import token_maker
 from governance.outbox.services import emit
 from governance.personas.selectors import persona_get
@@ -133,16 +133,20 @@ def layers_search(
     the best of its queues. The persona is the one in the search, else the caller's own.
 
     score: the cosine with the question, 0..1; `top_k` limits the whole result. Each segment with a page over the gate
-    counts as visited, once. Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming
-    the ids, OutboxEvent. Queries: nine, one more if a memory has parents, and the audit.
+    counts as visited, once. A persona that is not known yet has no memories.
+    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
+    Queries: nine, one more if a memory has parents, and the audit.
     """
     authorize(actor, Permission.MEMORY_READ)
-
-    actor = scope_to_search(actor, search)
+    try:
+        scoped = scope_to_search(actor, search)
+    except UnknownPersona:
+        scoped = None
 
     def read(question: _Question) -> list[Hit]:
-        with acting(actor):
-            hits = _find_hits(actor, _find_persona(actor, search), search, question)
+        with acting(scoped or actor):
+            persona_id = _find_persona(scoped, search) if scoped else None
+            hits = _find_hits(scoped, persona_id, search, question) if scoped and persona_id else []
             within(hits)
         return hits
 
@@ -153,11 +157,14 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     """Assemble the memories for a question: first the results of a search for it, then the layers, then others.
 
     token_budget: at least 1; memories that cannot fit are not decrypted. Each memory is one JSON object on its own
-    line, labelled with its id and quoted as data. All is read in one transaction. Raises the errors of `layers_search`.
-    Writes: AuditEntry …, OutboxEvent ….
+    line, labelled with its id and quoted as data. All is read in one transaction. A persona that is not known yet has
+    no memories. Raises the errors of `layers_search`. Writes: AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_READ)
-    actor = scope_to_search(actor, search)
+    try:
+        actor = scope_to_search(actor, search)
+    except UnknownPersona:
+        return Context(())
     free = replace(search, mode=SearchMode.HYBRID, top_k=FREE, with_messages=True)
     named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
 
@@ -169,9 +176,10 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
             first.extend(fit([hit for hit in hits if hit.score], lambda hit: _count_tokens(hit.view), token_budget))
             left = token_budget - sum(_count_tokens(hit.view) for hit in first)
             with acting(actor):
-                if search.personas or persona_of_member(actor) is not None:
+                persona_id = _find_persona(actor, named)
+                if persona_id is not None:
                     rest = _Rest(frozenset(hit.view.cube.id for hit in first), left)
-                    own.extend(_find_hits(actor, _find_persona(actor, named), named, question, rest))
+                    own.extend(_find_hits(actor, persona_id, named, question, rest))
 
         hits = memories_search(actor=actor, search=free, within=layers)
         shown = {hit.view.cube.id for hit in [*first, *own]}
@@ -191,15 +199,13 @@ def _search_with_question(text: str, read: Callable[[_Question], list[Hit]]) -> 
             model = question_embedder(other.active)
 
 
-def _find_persona(actor: Actor, search: SearchQuery) -> UUID:
+def _find_persona(actor: Actor, search: SearchQuery) -> UUID | None:
+    """Return the persona whose layers are searched; None if none is named and the caller has none."""
     if len(search.personas) > 1:
         raise Invalid(errors=[FieldError("personas", "name one: the layers are one persona's")])
     if search.personas:
         return persona_get(actor=actor, reference=search.personas[0], field="personas").id
-    found = persona_of_member(actor)
-    if found is None:
-        raise Invalid(errors=[FieldError("personas", "name the persona whose layers are searched")])
-    return found
+    return persona_of_member(actor)
 
 
 def _find_hits(

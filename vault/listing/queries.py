@@ -11,7 +11,7 @@ from django.db.models import Q
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
 from governance.time_range import check_moment
-from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, message_condition, read_moment
+from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, message_condition, read_moment_or_date
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import SearchMode
 
@@ -119,7 +119,7 @@ def _first_value(asked: Mapping[str, Sequence[str]], name: str) -> str:
 
 def _parse_time(asked: Mapping[str, Sequence[str]], name: str) -> datetime | None:
     text = _first_value(asked, name)
-    return check_moment(read_moment(text if "T" in text else f"{text}T00:00:00Z", name), name) if text else None
+    return check_moment(read_moment_or_date(text, name), name) if text else None
 
 
 def _parse_member(kind: Any, asked: Mapping[str, Sequence[str]], name: str, default: Any) -> Any:

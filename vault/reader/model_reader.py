@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
+from django.utils.timezone import localtime
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -141,7 +142,7 @@ def messages_statements(
         if message.role is not MessageRole.USER:
             continue
         draft = replace(common, content=message.content, speaker=message.name or message.role)
-        said_at = message.timestamp or common.event_time or datetime.now(UTC)
+        said_at = message.timestamp or common.event_time or localtime()
         call = memory_call(message.content, said_at=said_at)
         readings[index] = _screen_and_read(actor, draft, call, models, said_at)
     count_tokens_used(actor, sum(reading.tokens for reading in readings.values()))

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils.timezone import localtime
+
 from vault.content.drafts import CubeDraft
+from vault.content.tool_calls import ToolCall, call_metadata, call_text
 from vault.reader.rules import Statement, read_statements
 from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 
@@ -21,7 +24,7 @@ LEAST_CONFIDENCE = 0.5  # of a statement that becomes a memory of its own
 
 @dataclass(frozen=True)
 class Message:
-    """An incoming message. `name`: the speaker; `timestamp`: when it was said."""
+    """An incoming message. `name`: the speaker; `timestamp`: when it was said; `call`: the only thing that it holds."""
 
     role: MessageRole
     content: str = field(repr=False)
@@ -31,6 +34,7 @@ class Message:
     tool_calls: Sequence[Any] = ()
     tool_call_id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    call: ToolCall | None = field(default=None, repr=False)
 
 
 def messages_read(
@@ -39,10 +43,12 @@ def messages_read(
     infer: bool,
     common: CubeDraft,
     chosen: Mapping[int, Sequence[Statement]] = NONE_CHOSEN,
+    may_repeat: bool = False,
 ) -> list[CubeDraft]:
     """Return drafts for `messages`, in order; `common` has the fields that all of them share.
 
-    chosen: statements that a language model has read, by message index; patterns read the other messages.
+    chosen: statements that a language model has read, by message index; patterns read the other messages. may_repeat: a
+    statement without a time of its own may be another occasion of a stored one.
 
     Without `infer` each message is one cube, verbatim. With it, a message of a session is a page of the short-term
     layer, and each of its statements becomes a long-term cube of the same session, derived from the message. A message
@@ -51,7 +57,7 @@ def messages_read(
     drafts: list[CubeDraft] = []
     for index, message in enumerate(messages):
         whole = _draft_message(message, common)
-        if not infer:
+        if not infer or message.call is not None:
             drafts.append(whole)
             continue
         reader = MODEL if index in chosen else PATTERNS
@@ -61,17 +67,27 @@ def messages_read(
         parent = len(drafts)
         role = message.role if message.role in PAGE_ROLES else None
         page = replace(whole, layer=layer, semantic_type=kind, reader=reader, page_role=role)
-        drafts.append(replace(page, is_dialogue_only=kind is SemanticType.DIALOGUE and not found))
-        drafts += _draft_statements(found, drafts[parent], parent)
+        is_whole = _is_whole(found, whole) and found[0].event_time is None
+        page = replace(page, is_dialogue_only=kind is SemanticType.DIALOGUE and not found)
+        drafts.append(replace(page, may_repeat=may_repeat and is_whole))
+        statements = _draft_statements(found, page, parent)
+        drafts += [
+            replace(draft, may_repeat=may_repeat and draft.event_time == page.event_time) for draft in statements
+        ]
     return drafts
 
 
 def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
-    said_at = message.timestamp.astimezone(UTC) if message.timestamp else common.event_time
+    said_at = message.timestamp or common.event_time
+    said_at = said_at.astimezone(UTC) if said_at else None
     tool = message.role is MessageRole.TOOL or (bool(message.tool_calls) and not message.content)
+    call = message.call
     return replace(
         common,
-        content=message.content or json.dumps(list(message.tool_calls), ensure_ascii=False),
+        content=call_text(call)
+        if call
+        else message.content or json.dumps(list(message.tool_calls), ensure_ascii=False),
+        title=common.title or (call.name if call else ""),
         speaker=message.name or message.role,
         message_id=message.message_id,
         event_time=said_at,
@@ -86,6 +102,8 @@ def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
 
 def _tool_metadata(message: Message) -> dict[str, Any]:
     parts: dict[str, Any] = {}
+    if message.call is not None:
+        parts |= call_metadata(message.call)
     if message.tool_call_id:
         parts["tool_call_id"] = message.tool_call_id
     if message.tool_calls and message.content:
@@ -95,7 +113,7 @@ def _tool_metadata(message: Message) -> dict[str, Any]:
 
 def _find_statements(message: Message, common: CubeDraft) -> list[Statement]:
     """Return a person's statements. The words of assistants and tools are stored, but state no facts."""
-    said_at = message.timestamp or common.event_time or datetime.now(UTC)
+    said_at = message.timestamp or common.event_time or localtime()
     found = read_statements(message.content, speaker=message.role, said_at=said_at)
     return [statement for statement in found if statement.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
 

@@ -82,13 +82,13 @@ class Places:
 class IndexFilter:
     """The filters of a search that the index can look up.
 
-    facets: filters on columns of the index; is_whole: the index covers all filters; mark: a mark that every memory
-    passing the other filters has, or None.
+    facets: filters on columns of the index; is_whole: the index covers all filters; marks: every memory passing the
+    other filters has one of them; empty: no such filter.
     """
 
     facets: Facets = NO_FACETS
     is_whole: bool = True
-    mark: int | None = None
+    marks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence
         condition = Q(persona_id__in=personas) if personas else NOTHING
     for name in ("session_id", "task_id"):
         if value := getattr(search, name):
-            condition &= mark_condition(marks.value_mark(maker, name, value), archived=search.include_archived)
+            condition &= mark_condition(*marks.value_marks(maker, name, value), archived=search.include_archived)
     if condition and mounted:  # mounted memories pass persona, session and task
         condition |= Q(namespace_id__in=mounted)
     if search.layers:
@@ -250,15 +250,15 @@ def _index_filter(
     scope += [(name, "eq", value) for name in ("session_id", "task_id") if (value := getattr(search, name))]
     if is_scoped:
         leaves += scope
-    facets, mark = Facets(scope=actor.persona_scope), None
+    facets, wanted = Facets(scope=actor.persona_scope), list[int]()
     is_whole &= search.as_of is None and (is_scoped or not scope)
     for name, operator, value in leaves:
         narrowed = _add_facet(facets, name, operator, value)
         is_whole &= narrowed is not None
         facets = narrowed or facets
         if operator == "eq" and (name in marks.KEYED_FIELDS or name.startswith("metadata.")):
-            mark = marks.value_mark(maker, name, value)
-    return IndexFilter(facets, is_whole, mark)
+            wanted = marks.value_marks(maker, name, value)
+    return IndexFilter(facets, is_whole, tuple(wanted))
 
 
 def _read_leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:

@@ -157,7 +157,7 @@ def begin_ranking(scope: Scope, question: Question, limit: int) -> Ranking:
         **visible.parameters,
         **scope.exceptions.parameters,
         **scope.index.facets.parameters,
-        "mark": scope.index.mark,
+        "marks": list(scope.index.marks),
         "tenant": scope.actor.tenant_id,
         **_make_parameters(question),
         "nearest": candidate_count(NEAREST, limit) if question.vector.vector is not None else 0,
@@ -245,7 +245,7 @@ def _make_placeholders(scope: Scope, question: Question, visible: str) -> dict[s
         "archived_entries": ARCHIVED_ENTRIES if is_archived else NO_ENTRIES,
         "facets_of_cubes": facets.conditions_on_cubes("cube"),
         "facets_of_embeddings": facets.conditions("embedding"),
-        "bearing": "" if scope.index.mark is None else bearing,
+        "bearing": bearing if scope.index.marks else "",
         "passing": "",
         **dict.fromkeys((f"{name}_passing" for name in PASSING_COLUMNS), ""),
     }

@@ -13,11 +13,12 @@ from governance.database import acting
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
+from vault.content.tool_calls import ARGUMENTS, OUTCOME, TOOL, ToolCall, read_call
 from vault.cubes.filters import mark_condition
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
 from vault.index import marks
 from vault.models import Cube
-from vault.tools.rules import ARGUMENTS, NEAR, OUTCOME, TOOL, ToolCall, read_call, similarity
+from vault.tools.rules import NEAR, similarity
 from vault.vocabulary import Modality, State, ToolOutcome
 
 LOOKED_AT = 300  # newest calls whose arguments are compared, besides those with equal arguments
@@ -101,11 +102,11 @@ def _find_candidates(actor: Actor, query: CallQuery) -> list[UUID]:
         rows = rows.filter(id__lt=query.before)
     for field_name, value in ((TOOL, query.name), (OUTCOME, str(query.outcome or ""))):
         if value:
-            rows = rows.filter(mark_condition(marks.value_mark(maker, f"metadata.{field_name}", value)))
+            rows = rows.filter(mark_condition(*marks.value_marks(maker, f"metadata.{field_name}", value)))
     newest = _newest_ids(rows, LOOKED_AT if query.arguments is not None else query.top_k)
     if query.arguments is None:
         return newest
-    same = rows.filter(mark_condition(marks.value_mark(maker, f"metadata.{ARGUMENTS}", dict(query.arguments))))
+    same = rows.filter(mark_condition(*marks.value_marks(maker, f"metadata.{ARGUMENTS}", dict(query.arguments))))
     return list(dict.fromkeys([*_newest_ids(same, query.top_k), *newest]))
 
 

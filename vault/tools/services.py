@@ -6,9 +6,9 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeDraft
+from vault.content.tool_calls import ToolCall, call_metadata, call_text
 from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.writer.builder import NO_TEXTS, TextIndexes
-from vault.tools.rules import ToolCall, call_metadata, call_text
 from vault.vocabulary import Modality, SemanticType
 
 

@@ -10,12 +10,13 @@ from django.utils.translation import gettext_lazy
 
 from governance.actor import Actor
 from governance.web.job_words import duration_words
+from vault.content.tool_calls import read_call
 from vault.cubes.selectors import CubeView
-from vault.tools.rules import read_call
 from vault.tools.selectors import RecalledCall, earlier_failures
 from vault.vocabulary import Modality, ToolOutcome
 
-OUTCOMES: dict[ToolOutcome, tuple[str, Promise]] = {
+OUTCOMES: dict[ToolOutcome | None, tuple[str, Promise]] = {
+    None: ("generated", gettext_lazy("Outcome unknown")),
     ToolOutcome.SUCCEEDED: ("activated", gettext_lazy("Done")),
     ToolOutcome.FAILED: ("failed", gettext_lazy("Failed")),
 }

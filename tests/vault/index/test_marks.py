@@ -6,7 +6,7 @@ from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker
 from vault.content.words import Words
 from vault.cubes.rules import approximate_tokens
-from vault.index.marks import marks_of, message_mark, part_mark, value_mark
+from vault.index.marks import marks_of, message_mark, part_mark, value_mark, value_marks
 from vault.index.terms import WORD_KIND, index_of, text_index
 
 MAKER = TokenMaker(DataKey(UUID(int=1), b"1" * 32))
@@ -51,6 +51,13 @@ def test_every_filterable_field_has_a_mark() -> None:
     assert message_mark(MAKER, "s", "m") in marks
     assert message_mark(MAKER, "m", "s") not in marks
     assert value_mark(MAKER, "metadata.a", "other") not in marks
+
+
+def test_id_in_another_case_is_another_one_and_ids_of_before_are_still_matched() -> None:
+    assert value_mark(MAKER, "session_id", "Sales") != value_mark(MAKER, "session_id", "sales")
+    before = MAKER.token("is:session_id", "text:sales")  # as 0.1.0 wrote it
+    assert before in value_marks(MAKER, "session_id", "Sales")
+    assert before not in marks_of(MAKER, Words(content="Hidden.", session_id="Sales"))
 
 
 def test_marks_have_frequency_zero() -> None:

@@ -20,6 +20,7 @@ SPACED = ["3 days ago ", "last" + " " * 9_000, "May 7" + " " * 9_000, "before th
 PHRASES = """
 the day before yesterday, yesterday, last night, last evening, today, tonight, this afternoon, tomorrow
 the day after tomorrow, last week, next month, this quarter, previous year, the week before last
+a week today, two weeks from Friday, in three days, 两周后, 三天之后, Christmas Eve, Halloween, 元旦, 五一, 国庆
 a week ago, 2 minutes ago, the other day, in the last few days, past three months, the previous two weeks, past year
 recently, lately, these days, next Monday, on Tuesday, Wednesday, Thursday, last Friday, this Saturday, past Sunday
 on Mon, on Tues, on Wed, on Thurs, on Fri, last Sat, last Sun, weekend, last weekend

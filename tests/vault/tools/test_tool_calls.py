@@ -10,7 +10,8 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from vault.tools.rules import ToolCall, call_metadata, call_text, read_call, similarity
+from vault.content.tool_calls import ToolCall, call_metadata, call_text, read_call
+from vault.tools.rules import similarity
 from vault.vocabulary import ToolOutcome
 
 Superuser = Callable[[], psycopg.Connection]

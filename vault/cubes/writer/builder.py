@@ -61,6 +61,7 @@ from vault.vocabulary import (
     SemanticType,
     Sensitivity,
     Source,
+    SourceKind,
     State,
 )
 
@@ -98,6 +99,7 @@ class BuiltCube:
     sources: tuple[SourceRef, ...] = ()
     findings: tuple[Finding, ...] = ()
     redacted: int = 0
+    repeats: Cube | None = None  # the stored statement of which this is another occasion
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,11 @@ def build_cubes(
                 continue
             sources = _sources_of(draft, built)
             item = _find_existing(resolver, known, draft, sources, screened)
+            is_known_message = item is not None and draft.is_message
+            repeated = None if is_known_message else _find_repeated(resolver, known, draft, built)
+            if repeated is not None:
+                built.append(_build_occasion(resolver, known, draft, sources, screened, repeated))
+                continue
             item = item or _build_cube(
                 resolver, known, draft, sources, screened, _needs_quarantine(resolver.actor, draft, built)
             )
@@ -345,6 +352,36 @@ def _find_existing(
         findings=screened.findings,
         redacted=screened.redacted,
     )
+
+
+def _find_repeated(
+    resolver: Resolver, known: DuplicateIndex, draft: CubeDraft, before: Sequence[BuiltCube]
+) -> Cube | None:
+    """Return the stored statement of the same speaker that a draft repeats, or None. Runs a query if there is one."""
+    place = resolver.resolve_place(draft)
+    cube = known.find_repeated(draft, place.namespace.id, place.persona_id)
+    if cube is None:
+        return None
+    words = next((item.words for item in before if item.cube is cube), None)
+    if words is None:
+        version = CubeVersion.objects.get(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version)
+        words = _open_words(cube, version)
+    return cube if words.speaker == draft.speaker else None
+
+
+def _build_occasion(
+    resolver: Resolver,
+    known: DuplicateIndex,
+    draft: CubeDraft,
+    sources: tuple[SourceRef, ...],
+    screened: ScreenedTexts,
+    repeated: Cube,
+) -> BuiltCube:
+    """Build another occasion of a stored statement: it is no memory of its own, but remains in its conversation."""
+    hidden = replace(draft, is_dialogue_only=True, semantic_type=SemanticType.DIALOGUE)
+    origin = SourceRef(repeated.id, repeated.version, SourceKind.EXTRACT)
+    built = _build_cube(resolver, known, hidden, (*sources, origin), screened, is_quarantined=False)
+    return replace(built, repeats=repeated)
 
 
 def _needs_quarantine(actor: Actor, draft: CubeDraft, before: Sequence[BuiltCube]) -> bool:
