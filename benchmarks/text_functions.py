@@ -83,6 +83,7 @@ NOT_A_TEXT = {
     "governance.api.views": "ETAGS VERSION QUOTED",  # headers, which the server bounds
     "governance.versions": "LIST",  # headers, which the server bounds
     "governance.transport": "_LINE_END _EVENT_END _UNSTORABLE",  # answers of other servers, one character after another
+    "vault.index.value_order": "_TIME",  # a value of metadata, matched whole
     "vault.exchange.item_drafts": "FULL_NAME",  # names of packs, matched whole
 }
 
