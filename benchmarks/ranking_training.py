@@ -58,7 +58,7 @@ def train_ranking(data: Path) -> dict[str, Any]:
             "unlearned": _measure(described, [_unlearned()] * len(described)),
             "learned": _measure(described, _leave_out(described)),
         },
-        "weights": {name: round(float(value), 3) for name, value in zip(Features._fields, weights, strict=True)},
+        "weights": {name: round(float(value), 3) for name, value in zip(Features.__annotations__, weights, strict=True)},
     }
     FILE.write_text(json.dumps(model, indent=1) + "\n", encoding="utf-8")
     return model
@@ -97,7 +97,7 @@ def _leave_out(described: Sequence[Described]) -> list[Floats]:
 
 
 def _unlearned() -> Floats:
-    return np.array([1.0] + [0.0] * (len(Features._fields) - 1))
+    return np.array([1.0] + [0.0] * (len(Features.__annotations__) - 1))
 
 
 def _measure(described: Sequence[Described], weights: Sequence[Floats]) -> dict[str, float]:

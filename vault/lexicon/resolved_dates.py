@@ -64,7 +64,7 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     Of several possible times: the next one for is_plan or unless the text tells of the past, else the last one.
     """
     as_of = said_at.replace(tzinfo=UTC)  # the speaker's clock
-    found = [period for _, period in _read_periods(text, as_of, is_plan=is_plan) if not _is_now(period, as_of)]
+    found = [period for _, period in _list_meanings(text, as_of, is_plan=is_plan) if not _is_now(period, as_of)]
     exact = next((period for period in found if period.end - period.start <= LONGEST_EXACT), None)
     period = exact or next(iter(found), None)
     if period is None:
@@ -73,7 +73,7 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     return period.start if is_day else period.start.replace(tzinfo=said_at.tzinfo).astimezone(UTC)
 
 
-def _read_periods(text: str, as_of: datetime, *, is_plan: bool = False) -> Iterator[tuple[NamedTime, Period]]:
+def _list_meanings(text: str, as_of: datetime, *, is_plan: bool = False) -> Iterator[tuple[NamedTime, Period]]:
     """Yield the times of a text with their meaning. A day of the month is one of the month named before it; a weekday
     beside a date is left out."""
     named, month = list(_find_times(text, as_of)), None
@@ -121,7 +121,7 @@ def write_dates(text: str, said_at: datetime) -> str:
     """Return `yesterday = 2026-05-07` for the first relative times of `text`, resolved at `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
-    for named, period in _read_periods(text, as_of):
+    for named, period in _list_meanings(text, as_of):
         expression = text[named.begin : named.end]
         if _RELATIVE.search(expression) and len(found) < MOST_TIMES:
             found.append(f"{expression} = {_write_period(period)}")

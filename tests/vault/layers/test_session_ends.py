@@ -1,4 +1,4 @@
-"""What a person told in a conversation that ended: their profile, knowledge and traits, and the chat's use of them."""
+"""Profile, knowledge and traits after a conversation has ended, and the chat's use of them."""
 
 from datetime import timedelta
 from typing import Any
@@ -52,7 +52,7 @@ def begin_next(client: Contract) -> None:
     ],
     ids=["en", "zh"],
 )
-def test_profile_holds_what_was_told_of_oneself_when_a_session_ends(
+def test_profile_holds_statements_about_oneself_when_a_session_ends(
     world: World, alice: Contract, texts: list[str], fields: dict[str, str], knowledge: str, stranger: str
 ) -> None:
     persona = persona_of(world, "alice")
