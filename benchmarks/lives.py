@@ -6,6 +6,7 @@ conversation. Writers who had not seen the product wrote the lives (docs/benchma
 """
 
 import json
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from vault.providers.registry import embedder
 from vault.vocabulary import EXTRACTIVE
 
 PLACE = Path(__file__).parent / "data" / "lives"
+LONGEST_WAIT = 60.0  # seconds for the worker
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,15 @@ class Asked:
 @dataclass(frozen=True)
 class Life:
     """Messages in their order, each with its chat; changes: (newer message, older message); dates: by message, the
-    local day on which what it tells of begins."""
+    local day on which what it tells of begins; stable: the messages of each fact that lasts; passing: those that tell
+    of nothing that does."""
 
     name: str
     messages: tuple[tuple[str, dict[str, Any]], ...] = field(repr=False)
     changes: frozenset[tuple[str, str]]
     dates: dict[str, str]
+    stable: tuple[frozenset[str], ...]
+    passing: frozenset[str]
     questions: tuple[Asked, ...]
 
 
@@ -70,6 +75,8 @@ def read_life(path: Path) -> Life:
             ),
             changes=frozenset((change["newer"], change["older"]) for change in data["changes"]),
             dates={date["message"]: date["happens"].partition("/")[0] for date in data["dates"]},
+            stable=tuple(frozenset(fact["messages"]) for fact in data["stable"]),
+            passing=frozenset(data["not_stable"]),
             questions=tuple(map(_question, data["questions"])),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -91,6 +98,7 @@ def lives_table(figures: dict[str, Any]) -> str:
 def _measure(client: Client, life: Life) -> dict[str, Any]:
     with _store(client, life) as (memories, persona):
         outcomes = [(asked, *_ask(client, asked, persona)) for asked in life.questions]
+        entries = [_message_of(memories, memory) for memory in _list_entries(client, persona)]
     ended = {(_message_of(memories, memory.ended_by), memory.message) for memory in memories if memory.ended_by}
     wrong = ended - life.changes
     days = {(memory.message, (memory.event_time or "")[:10]) for memory in memories}
@@ -101,6 +109,8 @@ def _measure(client: Client, life: Life) -> dict[str, Any]:
         "superseded": _share(len(ended & life.changes), len(life.changes)),
         "wrongly": _share(len(wrong), len(life.messages)),
         "dates": _share(len(right_days), len(life.dates)),
+        "stable": _share(sum(not fact.isdisjoint(entries) for fact in life.stable), len(life.stable)),
+        "passing": _share(sum(message in life.passing for message in entries), len(entries)),
         **_shares_by_kind(outcomes),
     }
     return {
@@ -169,6 +179,19 @@ def _ask(client: Client, asked: Asked, persona: str) -> tuple[Outcome, str]:
     if outcome is Outcome.RIGHT and not _contains_all(turn["content"], asked.every):
         outcome = Outcome.WRONG
     return outcome, turn["content"]
+
+
+def _list_entries(client: Client, persona: str) -> list[str]:
+    """Return the memories of a persona's profile and knowledge, once what its ended chats told is distilled."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    while any(
+        row["unpromoted"] for row in client.call("GET", f"personas/{persona}/segments/?page_size=100")["results"]
+    ):
+        if time.monotonic() > deadline:
+            raise BenchmarkError("the segments of a persona were not distilled")
+        time.sleep(0.2)
+    found = client.call("GET", f"personas/{persona}/profile/")
+    return [row["memory_id"] for row in (*found["profile"], *found["knowledge"]) if row["memory_id"]]
 
 
 def _message_of(memories: Collection[Memory], memory_id: str) -> str:

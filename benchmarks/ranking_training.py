@@ -58,7 +58,9 @@ def train_ranking(data: Path) -> dict[str, Any]:
             "unlearned": _measure(described, [_unlearned()] * len(described)),
             "learned": _measure(described, _leave_out(described)),
         },
-        "weights": {name: round(float(value), 3) for name, value in zip(Features.__annotations__, weights, strict=True)},
+        "weights": {
+            name: round(float(value), 3) for name, value in zip(Features.__annotations__, weights, strict=True)
+        },
     }
     FILE.write_text(json.dumps(model, indent=1) + "\n", encoding="utf-8")
     return model
