@@ -7,7 +7,7 @@ from vault.chat.rules import Agent, Evidence, PastTurn, prompt
 from vault.chat.selectors import RetrievedView, TurnView
 from vault.cubes.quotes import localise_moment
 from vault.cubes.selectors import CubeView
-from vault.layers.persona_scope import is_own_speaker
+from vault.layers.persona_scope import is_own_memory, is_own_speaker
 from vault.providers.ports import ChatMessage
 from vault.retrieval.fusion import NO_PARTS, Parts
 
@@ -28,6 +28,7 @@ def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, pa
         is_resolved=cube.has_sources,
         semantic_type=cube.semantic_type,
         is_own=is_own_speaker(actor, words.speaker),
+        is_of_reader=is_own_memory(actor, cube),
     )
 
 

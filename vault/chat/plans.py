@@ -34,6 +34,7 @@ from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
 from vault.layers.persona import profile_read
+from vault.layers.persona_scope import is_own_memory
 from vault.layers.statements import asked_fields, fills_field
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
@@ -278,7 +279,11 @@ def _put_profile_first(actor: Actor, question: str, hits: Sequence[Hit], about: 
     fields = asked_fields(question)
     if not fields:
         return list(about)
-    filling = [hit for hit in hits if hit.score and fills_field(hit.view.words.content, fields)]
+    filling = [
+        hit
+        for hit in hits
+        if hit.score and fills_field(hit.view.words.content, fields) and is_own_memory(actor, hit.view.cube)
+    ]
     if not filling:
         best = max((hit.score for hit in hits), default=1.0)
         filling = [Hit(view, best, NO_PARTS) for view in profile_read(actor=actor, fields=fields)]

@@ -59,8 +59,9 @@ NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
 class Evidence:
     """A memory as evidence for an answer; `marker` is its number in the answer, `source` its id.
 
-    time: when it was said, or when it happened if is_resolved. is_own: the reader said it. parts: of its score.
-    session and position: its place in a conversation, if any.
+    time: when it was said, or when it happened if is_resolved. is_own: its speaker is the reader, or nobody;
+    is_of_reader: it belongs to the reader. parts: of its score. session and position: its place in a conversation, if
+    any.
     """
 
     source: str
@@ -76,6 +77,7 @@ class Evidence:
     is_resolved: bool = False
     semantic_type: str = ""
     is_own: bool = False
+    is_of_reader: bool = False
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,11 @@ def quotes(question: str, evidence: Sequence[Evidence], *, offers_nearest: bool 
 def _rank_answers(question: str, evidence: Sequence[Evidence]) -> Answer:
     """Return the answer to a question. One for a field of the asker's profile is what last filled that field."""
     fields = asked_fields(question)
-    filling = [memory for memory in evidence if make_candidate(memory).own and fills_field(memory.text, fields)]
+    filling = [
+        memory
+        for memory in evidence
+        if memory.is_of_reader and make_candidate(memory).own and fills_field(memory.text, fields)
+    ]
     if filling:
         newest = max(filling, key=lambda memory: memory.time)
         return Answer((Found(str(newest.marker), newest.text.strip()[:LONGEST_LISTED], 1.0),), ())

@@ -20,6 +20,7 @@ from vault.cubes.usage import usage_count
 from vault.layers.constants import constants_in_force
 from vault.layers.model_reader import ModelReading, model_read
 from vault.layers.page_texts import PageText, open_words, pages_open
+from vault.layers.persona_scope import is_person
 from vault.layers.placement import persona_lock
 from vault.layers.scores import hot_ids
 from vault.layers.statements import (
@@ -140,7 +141,8 @@ def _distil_segment(actor: Actor, segment_id: UUID, reading: Reading, *, has_end
     rows = list(pages.defer("vector"))
     fresh = {page.id for page in rows}
     found = [statement for statement in reading.found if statement.page_id in fresh]
-    queues = _Queues(actor, constants.entries, [statement.cube_id for statement in found])
+    is_shared = not is_person(actor, segment.persona_id)
+    queues = _Queues(actor, constants.entries, [statement.cube_id for statement in found], is_shared=is_shared)
     for statement in found:
         queues.take(statement)
     queues.finish()
@@ -168,11 +170,13 @@ def _gists_update(pages: Sequence[Page], reading: Reading, modelled: ModelReadin
 class _Queues:
     """The long-term queues of the personas that a segment is about; the caller holds the persona's lock.
 
-    cubes: the memories of the accepted statements by id.
+    cubes: the memories of the accepted statements by id; is_shared: several members talk with the persona, an agent, so
+    that what one of them states changes nothing that another one stated.
     """
 
-    def __init__(self, actor: Actor, capacity: int, cube_ids: Sequence[UUID]) -> None:
-        self.actor, self.capacity = actor, capacity
+    def __init__(self, actor: Actor, capacity: int, cube_ids: Sequence[UUID], *, is_shared: bool) -> None:
+        self.actor, self.capacity, self._is_shared = actor, capacity, is_shared
+        self._owners: dict[UUID, UUID | None] = {}  # of the memory of each entry
         self.counts: dict[EntryAction, int] = {}
         self._cubes = Cube.objects.in_bulk(cube_ids)
         present = LayerEntry.objects.filter(cube_id__in=cube_ids)
@@ -184,7 +188,9 @@ class _Queues:
     def take(self, statement: Distilled) -> None:
         """Compare a statement with its queue and write the outcome; `finish` writes the entries."""
         stored = self._entries(statement.persona_id, statement.queue)
-        outcome = reconcile(statement.text, statement.at, stored, statement.name)
+        owner = self._cubes[statement.cube_id].owner_id
+        compared = [entry for entry in stored if not self._is_shared or self._owners[entry.id] == owner]
+        outcome = reconcile(statement.text, statement.at, compared, statement.name)
         self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1
         if outcome.action is EntryAction.NOTHING:
             return
@@ -208,6 +214,7 @@ class _Queues:
         self._new.append(entry)
         self._present.add((statement.persona_id, statement.queue, statement.cube_id))
         self._grown.add((statement.persona_id, statement.queue))
+        self._owners[entry.id] = owner
         stored.append(StoredStatement(entry.id, statement.text, statement.at, entry.name))
 
     def finish(self) -> None:
@@ -228,6 +235,7 @@ class _Queues:
             rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
             entries = list(rows.select_related("cube").order_by("id"))
             words = open_words([entry.cube_id for entry in entries])
+            self._owners |= {entry.id: entry.cube.owner_id for entry in entries}
             self._stored[persona_id, queue] = [
                 StoredStatement(
                     entry.id, words[entry.cube_id][1].content, entry.cube.event_time or entry.created_at, entry.name

@@ -24,7 +24,7 @@ from vault.cubes.services import cube_delete, cubes_add
 from vault.layers.selectors import persona_authorize, visible_pages
 from vault.layers.services import persona_of_member
 from vault.layers.statements import find_slot
-from vault.layers.traits import Dimension, dimensions
+from vault.layers.traits import Dimension, dimensions, estimate_level
 from vault.models import Cube, LayerEntry, Trait, TraitEvidence
 from vault.vocabulary import EntryAction, EntryQueue, SemanticType, Source
 
@@ -119,11 +119,11 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
         persona_authorize(actor, persona_id)
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
         rows = {row.dimension: row for row in Trait.objects.filter(persona_id=persona_id)}
-        evidence: dict[UUID, list[UUID]] = {}
+        evidence: dict[UUID, list[TraitEvidence]] = {}
         shown = visible_pages(actor).values("id")
         named = TraitEvidence.objects.filter(trait__persona_id=persona_id, page__in=shown).order_by("-id")
-        for trait_id, page_id in named.values_list("trait_id", "page_id"):
-            evidence.setdefault(trait_id, []).append(page_id)
+        for sign in named:
+            evidence.setdefault(sign.trait_id, []).append(sign)
         views = [
             _trait_view(dimensions()[code], row, evidence[row.id])
             for code, row in rows.items()
@@ -230,8 +230,14 @@ def _field_order(name: str) -> tuple[int, str]:
     return (usual.index(name) if name in usual else len(usual), name)
 
 
-def _trait_view(dimension: Dimension, row: Trait, pages: list[UUID]) -> TraitView:
-    return TraitView(dimension, row.level, row.confidence, len(pages), tuple(pages), tuple(row.history), row.created_at)
+def _trait_view(dimension: Dimension, row: Trait, signs: list[TraitEvidence]) -> TraitView:
+    """Return a trait as the evidence that the actor may see shows it: what else others told an agent is not told."""
+    pages = tuple(sign.page_id for sign in signs)
+    if row.history and row.history[-1]["pages"] == len(pages):
+        return TraitView(dimension, row.level, row.confidence, len(pages), pages, tuple(row.history), row.created_at)
+    shown = estimate_level(len(pages), sum(sign.weight for sign in signs))
+    since = min(sign.created_at for sign in signs)
+    return TraitView(dimension, shown.level, shown.confidence, len(pages), pages, (), since)
 
 
 def _check_fields(values: Mapping[str, str | None]) -> None:

@@ -13,7 +13,7 @@ from governance.models import Persona
 from governance.personas.selectors import persona_get, personas_of
 from governance.vocabulary import PersonaKind
 from vault.layers.services import persona_of_member
-from vault.models import Conversation
+from vault.models import Conversation, Cube
 from vault.namespaces.mounts import MountPlaces, mounted_ids
 from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import OWN_SPEAKERS
@@ -112,3 +112,19 @@ def is_own_speaker(actor: Actor, speaker: str) -> bool:
     scope the actor reads."""
     names = actor.persona_scope.names if actor.persona_scope else frozenset[str]()
     return speaker.casefold() in OWN_SPEAKERS or fold_name(speaker) in names
+
+
+def is_own_memory(actor: Actor, cube: Cube) -> bool:
+    """Return whether a memory is of the reader: of their member, or of the person that is the persona of both.
+
+    What another member told a shared namespace or a shared agent is not.
+    """
+    if cube.owner_id == actor.member_id:
+        return True
+    return cube.persona_id is not None and cube.persona_id == actor.persona_id and is_person(actor, cube.persona_id)
+
+
+def is_person(actor: Actor, persona_id: UUID) -> bool:
+    """Return whether a persona is a person's, not an agent's, which several members use."""
+    with acting(actor):
+        return Persona.objects.filter(id=persona_id, kind=PersonaKind.USER).exists()

@@ -12,7 +12,7 @@ from governance.vocabulary import Permission
 from vault.content.drafts import CubeChanges
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_update
-from vault.layers.persona_scope import is_own_speaker
+from vault.layers.persona_scope import is_own_memory, is_own_speaker
 from vault.layers.statements import StoredStatement, reconcile
 from vault.lexicon.tokens import content_terms, terms
 from vault.models import Cube
@@ -96,7 +96,7 @@ def is_own_statement(actor: Actor, hit: Hit) -> bool:
     """Return whether a memory is a statement of the reader."""
     cube, words = hit.view.cube, hit.view.words
     is_stated = cube.semantic_type in STATED and cube.layer == Layer.LONG_TERM and not words.quotes
-    return is_stated and is_own_speaker(actor, words.speaker)
+    return is_stated and is_own_speaker(actor, words.speaker) and is_own_memory(actor, cube)
 
 
 def _denies(text: str, stored: str) -> bool:

@@ -21,7 +21,7 @@ from vault.cubes.selectors import CubeView
 from vault.cubes.services import AddedCube
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm, PricedModel
-from vault.layers.persona_scope import is_own_speaker
+from vault.layers.persona_scope import is_own_speaker, is_person
 from vault.layers.statements import find_slot
 from vault.lifecycle.pairs import pairs_propose
 from vault.models import Cube
@@ -197,7 +197,9 @@ def _is_of_same_person(actor: Actor, draft: CubeDraft, view: CubeView) -> bool:
     if view.pack or words.quotes or cube.semantic_type not in STATED:
         return False
     is_placed = cube.persona_id is not None if draft.persona else cube.persona_id is None
-    is_owned = bool(draft.persona) or cube.owner_id == actor.member_id
+    is_owned = cube.owner_id == actor.member_id or (
+        bool(draft.persona) and cube.persona_id is not None and is_person(actor, cube.persona_id)
+    )
     is_of_subject = (view.subject.reference if view.subject else None) == draft.subject
     both_own = is_own_speaker(actor, words.speaker) and is_own_speaker(actor, draft.speaker)
     return is_placed and is_owned and is_of_subject and (both_own or words.speaker == draft.speaker)
