@@ -79,10 +79,10 @@ PASSING = "{bearing}SELECT string_agg(uuid_send(passing.id), '') FROM ({visible}
 BEARING = """WITH vault_cube AS MATERIALIZED (
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(
     SELECT cube_id FROM vault_posting
-    WHERE tenant_id = %(tenant)s AND term = ANY(%(marks)s::bigint[]){archived_bearing}))
+    WHERE tenant_id = %(tenant)s AND term = ANY(%(filter_marks)s::bigint[]){archived_bearing}))
 ) """
 ARCHIVED_BEARING = """ UNION ALL SELECT cube_id FROM vault_archivedposting
-    WHERE tenant_id = %(tenant)s AND term = ANY(%(marks)s::bigint[])"""
+    WHERE tenant_id = %(tenant)s AND term = ANY(%(filter_marks)s::bigint[])"""
 
 # 1 if a named speaker said it; or if its speaker is unknown and it contains all terms of a name. Each term is looked
 # up by key, so the planner cannot read all postings of a name.

@@ -157,7 +157,7 @@ def begin_ranking(scope: Scope, question: Question, limit: int) -> Ranking:
         **visible.parameters,
         **scope.exceptions.parameters,
         **scope.index.facets.parameters,
-        "marks": list(scope.index.marks),
+        "filter_marks": list(scope.index.marks),
         "tenant": scope.actor.tenant_id,
         **_make_parameters(question),
         "nearest": candidate_count(NEAREST, limit) if question.vector.vector is not None else 0,

@@ -41,6 +41,8 @@ class Judge:
         if body.get("stream"):
             return make_stream("Right, ", "noted.")
         data = json.loads(body["messages"][1]["content"])
+        if "pages" in data:  # what an ended session told is distilled
+            return Response(status=400)
         reply = self.compare(data["statements"]) if "statements" in data else keep_all(data["sentences"])
         return make_completion(json.dumps(reply))
 
