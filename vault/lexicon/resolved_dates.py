@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from vault.lexicon import readings
 from vault.lexicon.calendar_units import DAY, MONTH, ONE_DAY, VAGUE, Meaning, Period, days, midnight
@@ -13,6 +13,8 @@ from vault.lexicon.dates import NamedTime, find_named_times, fold_signs
 MOST_TIMES = 2  # of one text
 LONGEST_EXACT = 15 * ONE_DAY  # of a time that is preferred to a month or a season
 LONGEST_GAP = 6  # characters between a weekday and its date: "Tuesday, 3 June", "the weekend of 3 and 4 May"
+LONGEST_CLAUSE = 200  # characters before and after a time that may tell its tense
+MOST_READ = 20  # times of one text
 FEW_WORDS = 4  # of a clause without a verb of its own
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
 _RELATIVE = re.compile(
@@ -76,7 +78,7 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
 def _list_meanings(text: str, as_of: datetime, *, is_plan: bool = False) -> Iterator[tuple[NamedTime, Period]]:
     """Yield the times of a text with their meaning. A day of the month is one of the month named before it; a weekday
     beside a date is left out."""
-    named, month = list(_find_times(text, as_of)), None
+    named, month = list(islice(_find_times(text, as_of), MOST_READ)), None
     for time, following in zip_longest(named, named[1:]):
         meaning = time.read(as_of)
         if following is not None and _is_weekday(time) and _dates_weekday(time, following, as_of):
@@ -103,12 +105,14 @@ def _is_weekday(time: NamedTime) -> bool:
 def _is_ahead(text: str, time: NamedTime) -> bool:
     """Return whether the clause that names a time is about the future, or at least does not tell of the past. A short
     clause goes with the one before it: "we were in Oslo in May, and Bergen in June"."""
-    bounds = [0, *(match.end() for match in _CLAUSE_END.finditer(text)), len(text)]
-    at = max(index for index, bound in enumerate(bounds[:-1]) if bound <= time.begin)
-    clause = text[bounds[at] : bounds[at + 1]]
-    rest = (text[bounds[at] : time.begin] + text[time.end : bounds[at + 1]]).split()
-    if clause.isascii() and at and len(rest) <= FEW_WORDS and not _VERB.search(clause):
-        clause = text[bounds[at - 1] : bounds[at + 1]]
+    first = max(0, time.begin - LONGEST_CLAUSE)
+    around = text[first : time.end + LONGEST_CLAUSE]
+    bounds = [0, *(match.end() for match in _CLAUSE_END.finditer(around)), len(around)]
+    at = max(index for index, bound in enumerate(bounds[:-1]) if bound <= time.begin - first)
+    clause = around[bounds[at] : bounds[at + 1]]
+    rest = len(clause.split()) - len(text[time.begin : time.end].split())
+    if clause.isascii() and at and rest <= FEW_WORDS and not _VERB.search(clause):
+        clause = around[bounds[at - 1] : bounds[at + 1]]
     return _AHEAD.search(clause) is not None or _PAST.search(clause) is None
 
 
