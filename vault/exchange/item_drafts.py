@@ -16,6 +16,7 @@ from vault.cubes.pack_reads import find_pack_texts
 from vault.exchange.items import HELD_THERE, ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
 from vault.index import marks
 from vault.models import ArchivedPosting, Cube, CubeVersion, Posting, Subscription
+from vault.namespaces.management import subtree
 from vault.vocabulary import ImportFormat, Source, State
 
 READER = "import"
@@ -36,19 +37,26 @@ class Present:
     is_deleted: bool = False
 
 
-def imported_find(actor: Actor, ids: Iterable[str], *, with_hidden: bool = False) -> dict[str, Present]:
-    """The memories of earlier imports that the actor may read, by the id that they had. Three or four queries.
+def imported_find(
+    actor: Actor, ids: Iterable[str], *, form: str, namespace: str | None = None, with_hidden: bool = False
+) -> dict[str, Present]:
+    """The memories of the member's own earlier imports that the actor may read, by the id that they had. Four queries
+    or five.
 
-    with_hidden: those in the trash, in quarantine and expired, too.
+    form: an ImportFormat, or SYNC_FORMAT; imports of other formats are other ids. namespace: only those there and
+    below. with_hidden: those in the trash, in quarantine and expired, too.
     """
     maker = token_maker(actor.tenant_id)
     by_mark = {marks.value_mark(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
-    found: dict[UUID, str] = {}
+    named: dict[UUID, str] = {}
     for index in (Posting, ArchivedPosting):
         rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
-        found |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
-    found |= _find_unindexed(actor, by_mark)
+        named |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
+    named |= _find_unindexed(actor, by_mark)
+    found = _find_stored(actor, named, by_mark, marks.value_mark(maker, f"metadata.{ORIGIN_FORMAT}", form))
     reached = Cube.objects.in_reach_of(actor) if with_hidden else Cube.objects.visible_to(actor)
+    if namespace:
+        reached = reached.filter(namespace_id__in=subtree(actor, namespace).values("id"))
     # The newest one counts, and a deleted one only where there is no other.
     cubes = reached.filter(id__in=list(found)).order_by(F("deleted_at").desc(nulls_last=True), "id")
     return {
@@ -57,8 +65,33 @@ def imported_find(actor: Actor, ids: Iterable[str], *, with_hidden: bool = False
     }
 
 
+def _find_stored(
+    actor: Actor, named: Mapping[UUID, str], by_mark: Mapping[int, str], format_mark: int
+) -> dict[UUID, str]:
+    """Those of `named` that an import or sync of the member stored in this format, by what their first version says.
+
+    Later metadata and that of other memories is what a client wrote. A removed first version leaves what `named` says.
+    """
+    by_member = Q(owner_id=actor.member_id) | Q(principal_kind=actor.principal_kind, principal_id=actor.principal_id)
+    rows = CubeVersion.objects.filter(
+        by_member,
+        Q(terms__contains=[format_mark]) | Q(sealed=b""),
+        tenant_id=actor.tenant_id,
+        number=1,
+        cube_id__in=list(named),
+        cube__reader=READER,
+        cube__source__in=(Source.IMPORT, Source.PACK),
+    )
+    found: dict[UUID, str] = {}
+    for cube_id, terms in rows.values_list("cube_id", "terms"):
+        known = by_mark.keys() & set(terms)
+        if known or not terms:
+            found[cube_id] = by_mark[known.pop()] if known else named[cube_id]
+    return found
+
+
 def _find_unindexed(actor: Actor, by_mark: Mapping[int, str]) -> dict[UUID, str]:
-    """The same for memories that no index has: merged and deleted ones, and those in quarantine."""
+    """The ids that memories name which no index has: merged and deleted ones, and those in quarantine."""
     hidden = Q(cube__state__in=UNINDEXED) | Q(cube__is_quarantined=True) | Q(cube__deleted_at__isnull=False)
     rows = CubeVersion.objects.filter(hidden, tenant_id=actor.tenant_id, terms__overlap=list(by_mark))
     pairs = ((cube_id, by_mark.keys() & set(terms)) for cube_id, terms in rows.values_list("cube_id", "terms"))

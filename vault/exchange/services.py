@@ -166,7 +166,8 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
         for start in range(0, len(file.memories), LOOKED_UP):
             some = file.memories[start : start + LOOKED_UP]
             covered = items_of_packs(actor, some)
-            present = imported_find(actor, (item.id for item in some), with_hidden=True)
+            ids = (item.id for item in some)
+            present = imported_find(actor, ids, form=draft.form, namespace=draft.namespace, with_hidden=True)
             counts = counts.plus(of_packs=len(covered))
             for item in some:
                 if item.id not in covered:
@@ -338,7 +339,8 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> Imp
     actor = run.actor
     maker = token_maker(actor.tenant_id)
     named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}
-    present, now = imported_find(actor, named, with_hidden=True), database_now()
+    form, namespace, now = run.settings["format"], run.settings["namespace"], database_now()
+    present = imported_find(actor, named, form=form, namespace=namespace, with_hidden=True)
     waiting, covered = [], items_of_packs(actor, [item_digest(item, maker) for item in items])
     counts = counts.plus(of_packs=len(covered))
     for item in items:

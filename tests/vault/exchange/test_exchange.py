@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from governance.database import acting
 from governance.keys.signing_keys import key_id_of, signing_key
-from governance.models import Job
+from governance.models import Job, Member
 from governance.vocabulary import Topic
 from tests.benchmarks.conftest import sample
 from tests.factories import World
@@ -26,6 +26,7 @@ from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_f
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
+from vault.exchange.items import ORIGIN_FORMAT as FROM
 from vault.models import Cube, CubeGrant, CubeSource, CubeVersion, Page, Stream
 from vault.packs.files import file_read, file_write
 from vault.vocabulary import SourceKind
@@ -503,3 +504,61 @@ def test_viewer_has_no_import_form_and_cannot_post_one(world: World) -> None:
     assert page.status_code == 200
     assert 'id="import"' not in page.content.decode()
     assert browser.post("/exchange/", {"format": "jsonl", "file": make_upload(jsonl(line(1)))}).status_code == 403
+
+
+def texts_by_id(client: Contract) -> dict[str, str]:
+    return {memory["id"]: memory["content"] for memory in client.get("memories/").json["results"]}
+
+
+def add_shared(client: Contract, number: int, form: str = "jsonl") -> str:
+    memory = client.add("The mill opens at nine.", namespace="/team", metadata={ORIGIN: f"m{number}", FROM: form})
+    return str(memory["id"])
+
+
+@pytest.mark.parametrize("how", ["written", "imported", "own", "renamed"])
+def test_import_changes_no_memory_that_another_import_of_the_member_did_not_store(
+    how: str, world: World, alice: Contract, bob: Contract, olivia: Contract
+) -> None:
+    with acting(world.olivia.actor):
+        Member.objects.filter(id=world.bob.member.id).update(role=world.alice.member.role)
+    assert olivia.post("namespaces/", {"path": "/team", "kind": "shared"}).status == 201
+    match how:
+        case "written":
+            add_shared(bob, 1)
+        case "imported":
+            import_file(bob, jsonl(line(1, "The mill opens at nine.")), format="jsonl", namespace="/team")
+        case "own":
+            add_shared(alice, 1)
+        case "renamed":
+            import_file(alice, jsonl(line(7, "The mill opens at nine.")), format="jsonl", namespace="/team")
+            (memory,) = bob.get("memories/?namespace=/team").json["results"]
+            given = {"metadata": {ORIGIN: "m1", FROM: "jsonl"}}
+            assert bob.patch(f"memories/{memory['id']}/", given, if_match='"1"').status == 200
+    before = texts_by_id(bob)
+    asked = {"format": "jsonl", "on_conflict": "update"}
+    private = jsonl(line(1, "Ana sees a doctor."))
+    check = alice.raw(f"imports/?{urlencode(asked)}&dry_run=true", private, content_type=FILE_TYPE)
+    assert (check.json["new"], check.json["conflicts"]) == (1, 0)
+    counts = import_file(alice, private, **asked)["counts"]
+    assert (counts["stored"], counts["updated"]) == (1, 0)
+    assert texts_by_id(bob) == before
+    assert sorted(texts_by_id(alice).values()) == ["Ana sees a doctor.", "The mill opens at nine."]
+
+
+def test_import_into_a_namespace_meets_what_imports_stored_there_and_below(
+    world: World, alice: Contract, olivia: Contract
+) -> None:
+    for path in ("/team", "/team/mill", "/other"):
+        assert olivia.post("namespaces/", {"path": path, "kind": "shared"}).status == 201
+    asked = {"format": "jsonl", "on_conflict": "update"}
+    import_file(alice, jsonl(line(1)), namespace="/team/mill", **asked)
+    assert import_file(alice, jsonl(line(1, "Ana walks.")), namespace="/other", **asked)["counts"]["stored"] == 1
+    assert import_file(alice, jsonl(line(1, "Ana rides.")), namespace="/team", **asked)["counts"]["updated"] == 1
+    assert sorted(texts_by_id(alice).values()) == ["Ana rides.", "Ana walks."]
+    counts = import_file(alice, memos_of_other_form(), namespace="/team", format="mem0", on_conflict="update")["counts"]
+    assert (counts["stored"], counts["updated"]) == (1, 0)
+
+
+def memos_of_other_form() -> bytes:
+    """A file of another system whose memory has the same id."""
+    return json.dumps([{"id": "m1", "memory": "Bo likes tea."}]).encode()

@@ -59,7 +59,8 @@ def changes_apply(
         names |= {
             origin.id for change in changes if change.sent and change.sent.item for origin in change.sent.item.made_from
         }
-        known = {**_find_own_memories(actor, names), **imported_find(actor, names), **linked}
+        synced = imported_find(actor, names, form=SYNC_FORMAT, namespace=namespace)
+        known = {**_find_own_memories(actor, names), **synced, **linked}
         targets = _lock_targets(actor, [_target_id(actor, change, known) for change in changes])
         new = [change for change, found in zip(changes, targets, strict=True) if _is_new(change, found)]
         made = _add_new_memories(actor, namespace, new, known)
