@@ -23,6 +23,7 @@ from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.layers.test_conversation_import import LONG, MID, SHORT
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
+from tests.vault.policies.policy_factories import create_policy
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
@@ -562,3 +563,21 @@ def test_import_into_a_namespace_meets_what_imports_stored_there_and_below(
 def memos_of_other_form() -> bytes:
     """A file of another system whose memory has the same id."""
     return json.dumps([{"id": "m1", "memory": "Bo likes tea."}]).encode()
+
+
+def test_refused_memories_of_a_file_are_left_out_with_place_and_reason(alice: Contract, olivia: Contract) -> None:
+    create_policy(olivia, "pii", {"action": "refuse"})
+    create_policy(olivia, "retention", {"max_seconds": 86_400}, name="two")
+    late = {"id": "m3", "expires_at": "2090-01-01T00:00:00Z", "versions": [{"content": "Bo likes tea."}]}
+    file = jsonl(line(1), line(2, "Write to joe@corp.com."), json.dumps(late).encode(), line(4, "Cy swims."))
+    result = import_file(alice, file, format="jsonl")
+    assert sorted(alice.list_contents()) == ["Ana takes the train.", "Cy swims."]
+    assert (result["stored"], result["left_out"]) == (2, {"expires_at": 1, "pii_refused": 1})
+    assert sorted((part["place"], part["reason"]) for part in result["places"]) == [
+        ("memory 2", "pii_refused"),
+        ("memory 3", "expires_at"),
+    ]
+    changed = jsonl(line(1, "Ana is at ana@corp.com."), line(4, "Cy runs."))
+    result = import_file(alice, changed, format="jsonl", on_conflict="update")
+    assert (result["counts"]["updated"], result["left_out"]) == (1, {"pii_refused": 1})
+    assert sorted(alice.list_contents()) == ["Ana takes the train.", "Cy runs."]
