@@ -11,18 +11,22 @@ from django.db.models import F, Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
+from governance.privacy.detection import detector
+from governance.privacy.pii.detector import DetectorFailed
 from vault.content.drafts import OWN_TRUST, PACK_TRUST, CubeChanges, CubeDraft, SourceRef
 from vault.cubes.pack_reads import find_pack_texts
 from vault.exchange.items import HELD_THERE, ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
 from vault.index import marks
 from vault.models import ArchivedPosting, Cube, CubeVersion, Posting, Subscription
 from vault.namespaces.management import subtree
-from vault.vocabulary import ImportFormat, Source, State
+from vault.screening.texts import Texts, find_places
+from vault.vocabulary import ImportFormat, PiiField, Source, State
 
 READER = "import"
 SYNC_FORMAT = "sync"  # of memories that a sync brought, beside the formats of files
 WITHOUT_IDS = (ImportFormat.CSV, ImportFormat.MARKDOWN, ImportFormat.MEM0)  # there the text says what is the same
 FULL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,59}")  # of a pack
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
 UNINDEXED = (State.MERGED, State.EXPIRED)
 CHANGED = tuple(field.name for field in fields(ItemVersion) if field.name != "reason")
 
@@ -47,7 +51,11 @@ def imported_find(
     below. with_hidden: those in the trash, in quarantine and expired, too.
     """
     maker = token_maker(actor.tenant_id)
-    by_mark = {marks.value_mark(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
+    by_mark = {
+        marks.value_mark(maker, f"metadata.{ORIGIN}", text): item_id
+        for item_id in ids
+        for text in (item_id, _origin_token(maker, item_id))
+    }
     named: dict[UUID, str] = {}
     for index in (Posting, ArchivedPosting):
         rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
@@ -110,7 +118,7 @@ def items_by_origin(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 
 def item_draft(
-    item: Item, *, form: str, namespace: str | None, persona: str | None, present: Mapping[str, Present]
+    actor: Actor, item: Item, *, form: str, namespace: str | None, persona: str | None, present: Mapping[str, Present]
 ) -> CubeDraft:
     """The first version of an item. form: an ImportFormat, or SYNC_FORMAT. present: memories here, by item id."""
     first = item.versions[0]
@@ -126,7 +134,7 @@ def item_draft(
         message_id=item.message_id,
         speaker=item.speaker,
         tags=first.tags,
-        metadata={**first.metadata, **note_hold(item), **origin_metadata(item.id, form)},
+        metadata={**first.metadata, **note_hold(item), **origin_metadata(actor, item.id, form)},
         event_time=first.event_time,
         said_at=item.said_at,
         valid_from=first.valid_from,
@@ -189,5 +197,18 @@ def note_hold(item: Item) -> dict[str, bool]:
     return {HELD_THERE: True} if item.held else {}
 
 
-def origin_metadata(item_id: str, form: str) -> dict[str, str]:
-    return {ORIGIN: item_id, ORIGIN_FORMAT: form}
+def origin_metadata(actor: Actor, item_id: str, form: str) -> dict[str, str]:
+    """What tells where a memory came from. An id that looks personal is a keyed token, which no screening changes, so
+    that a repeated import finds it; so is one that could not be checked, which the screening reports.
+    """
+    try:
+        is_personal = bool(find_places(detector(), Texts("", metadata={ORIGIN: item_id}), [PiiField.METADATA]))
+    except DetectorFailed:
+        is_personal = True
+    origin = _origin_token(token_maker(actor.tenant_id), item_id) if is_personal else item_id
+    return {ORIGIN: origin, ORIGIN_FORMAT: form}
+
+
+def _origin_token(maker: TokenMaker, item_id: str) -> str:
+    """16 letters, since digits can look personal."""
+    return f"{maker.token('origin', item_id) % 2**64:016x}".translate(LETTERS)

@@ -421,7 +421,12 @@ def _add_memories(
     given = run.settings
     drafts = [
         item_draft(
-            item, form=given["format"], namespace=given["namespace"], persona=personas[item.persona], present=present
+            actor,
+            item,
+            form=given["format"],
+            namespace=given["namespace"],
+            persona=personas[item.persona],
+            present=present,
         )
         for item in items
     ]
@@ -451,7 +456,7 @@ def _add_versions(
 ) -> dict[str, int]:
     """Give a memory more versions; a hold ends it. Returns counts."""
     for number, version_ in enumerate(versions):
-        changes = item_changes(version_, origin_metadata(item.id, run.settings["format"]))
+        changes = item_changes(version_, origin_metadata(run.actor, item.id, run.settings["format"]))
         try:
             cube_update(
                 actor=run.actor,

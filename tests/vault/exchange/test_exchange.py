@@ -581,3 +581,21 @@ def test_refused_memories_of_a_file_are_left_out_with_place_and_reason(alice: Co
     result = import_file(alice, changed, format="jsonl", on_conflict="update")
     assert (result["counts"]["updated"], result["left_out"]) == (1, {"pii_refused": 1})
     assert sorted(alice.list_contents()) == ["Ana takes the train.", "Cy runs."]
+
+
+def test_repeated_import_of_ids_that_are_redacted_changes_nothing(alice: Contract, olivia: Contract) -> None:
+    create_policy(olivia, "pii", {"action": "redact"})
+    ids = (
+        "joe@corp.com",
+        "ana@corp.com",
+        "[email]",
+        "+1 212 555 0187",
+        *(f"{number}@corp.com" for number in range(30)),
+    )
+    lines = [json.dumps({"id": name, "versions": [{"content": f"Note {n}."}]}).encode() for n, name in enumerate(ids)]
+    for stored, present in ((len(ids), 0), (0, len(ids))):
+        counts = import_file(alice, jsonl(*lines), format="jsonl", on_conflict="update")["counts"]
+        assert (counts["stored"], counts["present"], counts["updated"]) == (stored, present, 0)
+    memories = alice.get("memories/?page_size=100").json["results"]
+    assert len({memory["metadata"][ORIGIN] for memory in memories}) == len(memories)
+    assert not any("corp" in memory["metadata"][ORIGIN] for memory in memories)

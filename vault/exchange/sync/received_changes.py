@@ -137,13 +137,17 @@ def _add_items(actor: Actor, namespace: str, items: Sequence[Item], present: Map
 
 
 def _add_all(actor: Actor, namespace: str, items: Sequence[Item], present: Mapping[str, Present]) -> list[Applied]:
-    drafts = [item_draft(item, form=SYNC_FORMAT, namespace=namespace, persona=None, present=present) for item in items]
+    drafts = [
+        item_draft(actor, item, form=SYNC_FORMAT, namespace=namespace, persona=None, present=present) for item in items
+    ]
     applied, stored = [], dict[UUID, Item]()
     for item, added in zip(items, cubes_add(actor=actor, drafts=drafts), strict=True):
         version = added.cube.version
         if len(item.versions) > 1 and not added.cube.is_quarantined:
             later = replace(item, versions=item.versions[1:])
-            version = _write_versions(actor, added.cube.id, version, later, origin_metadata(item.id, SYNC_FORMAT))
+            version = _write_versions(
+                actor, added.cube.id, version, later, origin_metadata(actor, item.id, SYNC_FORMAT)
+            )
         applied.append(Applied(SyncOutcome.STORED, added.cube.id, version))
         stored[added.cube.id] = item
     write_states(actor, stored)
