@@ -11,17 +11,22 @@ from django.db.models import F, Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
+from governance.privacy.detection import detector
+from governance.privacy.pii.detector import DetectorFailed
 from vault.content.drafts import OWN_TRUST, PACK_TRUST, CubeChanges, CubeDraft, SourceRef
 from vault.cubes.pack_reads import find_pack_texts
 from vault.exchange.items import HELD_THERE, ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
 from vault.index import marks
 from vault.models import ArchivedPosting, Cube, CubeVersion, Posting, Subscription
-from vault.vocabulary import ImportFormat, Source, State
+from vault.namespaces.management import subtree
+from vault.screening.texts import Texts, find_places
+from vault.vocabulary import ImportFormat, PiiField, Source, State
 
 READER = "import"
 SYNC_FORMAT = "sync"  # of memories that a sync brought, beside the formats of files
 WITHOUT_IDS = (ImportFormat.CSV, ImportFormat.MARKDOWN, ImportFormat.MEM0)  # there the text says what is the same
 FULL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,59}")  # of a pack
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
 UNINDEXED = (State.MERGED, State.EXPIRED)
 CHANGED = tuple(field.name for field in fields(ItemVersion) if field.name != "reason")
 
@@ -36,19 +41,30 @@ class Present:
     is_deleted: bool = False
 
 
-def imported_find(actor: Actor, ids: Iterable[str], *, with_hidden: bool = False) -> dict[str, Present]:
-    """The memories of earlier imports that the actor may read, by the id that they had. Three or four queries.
+def imported_find(
+    actor: Actor, ids: Iterable[str], *, form: str, namespace: str | None = None, with_hidden: bool = False
+) -> dict[str, Present]:
+    """The memories of the member's own earlier imports that the actor may read, by the id that they had. Four queries
+    or five.
 
-    with_hidden: those in the trash, in quarantine and expired, too.
+    form: an ImportFormat, or SYNC_FORMAT; imports of other formats are other ids. namespace: only those there and
+    below. with_hidden: those in the trash, in quarantine and expired, too.
     """
     maker = token_maker(actor.tenant_id)
-    by_mark = {marks.value_mark(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
-    found: dict[UUID, str] = {}
+    by_mark = {
+        marks.value_mark(maker, f"metadata.{ORIGIN}", text): item_id
+        for item_id in ids
+        for text in (item_id, _origin_token(maker, item_id))
+    }
+    named: dict[UUID, str] = {}
     for index in (Posting, ArchivedPosting):
         rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
-        found |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
-    found |= _find_unindexed(actor, by_mark)
+        named |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
+    named |= _find_unindexed(actor, by_mark)
+    found = _find_stored(actor, named, by_mark, marks.value_mark(maker, f"metadata.{ORIGIN_FORMAT}", form))
     reached = Cube.objects.in_reach_of(actor) if with_hidden else Cube.objects.visible_to(actor)
+    if namespace:
+        reached = reached.filter(namespace_id__in=subtree(actor, namespace).values("id"))
     # The newest one counts, and a deleted one only where there is no other.
     cubes = reached.filter(id__in=list(found)).order_by(F("deleted_at").desc(nulls_last=True), "id")
     return {
@@ -57,8 +73,33 @@ def imported_find(actor: Actor, ids: Iterable[str], *, with_hidden: bool = False
     }
 
 
+def _find_stored(
+    actor: Actor, named: Mapping[UUID, str], by_mark: Mapping[int, str], format_mark: int
+) -> dict[UUID, str]:
+    """Those of `named` that an import or sync of the member stored in this format, by what their first version says.
+
+    Later metadata and that of other memories is what a client wrote. A removed first version leaves what `named` says.
+    """
+    by_member = Q(owner_id=actor.member_id) | Q(principal_kind=actor.principal_kind, principal_id=actor.principal_id)
+    rows = CubeVersion.objects.filter(
+        by_member,
+        Q(terms__contains=[format_mark]) | Q(sealed=b""),
+        tenant_id=actor.tenant_id,
+        number=1,
+        cube_id__in=list(named),
+        cube__reader=READER,
+        cube__source__in=(Source.IMPORT, Source.PACK),
+    )
+    found: dict[UUID, str] = {}
+    for cube_id, terms in rows.values_list("cube_id", "terms"):
+        known = by_mark.keys() & set(terms)
+        if known or not terms:
+            found[cube_id] = by_mark[known.pop()] if known else named[cube_id]
+    return found
+
+
 def _find_unindexed(actor: Actor, by_mark: Mapping[int, str]) -> dict[UUID, str]:
-    """The same for memories that no index has: merged and deleted ones, and those in quarantine."""
+    """The ids that memories name which no index has: merged and deleted ones, and those in quarantine."""
     hidden = Q(cube__state__in=UNINDEXED) | Q(cube__is_quarantined=True) | Q(cube__deleted_at__isnull=False)
     rows = CubeVersion.objects.filter(hidden, tenant_id=actor.tenant_id, terms__overlap=list(by_mark))
     pairs = ((cube_id, by_mark.keys() & set(terms)) for cube_id, terms in rows.values_list("cube_id", "terms"))
@@ -77,7 +118,7 @@ def items_by_origin(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 
 def item_draft(
-    item: Item, *, form: str, namespace: str | None, persona: str | None, present: Mapping[str, Present]
+    actor: Actor, item: Item, *, form: str, namespace: str | None, persona: str | None, present: Mapping[str, Present]
 ) -> CubeDraft:
     """The first version of an item. form: an ImportFormat, or SYNC_FORMAT. present: memories here, by item id."""
     first = item.versions[0]
@@ -93,7 +134,7 @@ def item_draft(
         message_id=item.message_id,
         speaker=item.speaker,
         tags=first.tags,
-        metadata={**first.metadata, **note_hold(item), **origin_metadata(item.id, form)},
+        metadata={**first.metadata, **note_hold(item), **origin_metadata(actor, item.id, form)},
         event_time=first.event_time,
         said_at=item.said_at,
         valid_from=first.valid_from,
@@ -156,5 +197,18 @@ def note_hold(item: Item) -> dict[str, bool]:
     return {HELD_THERE: True} if item.held else {}
 
 
-def origin_metadata(item_id: str, form: str) -> dict[str, str]:
-    return {ORIGIN: item_id, ORIGIN_FORMAT: form}
+def origin_metadata(actor: Actor, item_id: str, form: str) -> dict[str, str]:
+    """What tells where a memory came from. An id that looks personal is a keyed token, which no screening changes, so
+    that a repeated import finds it; so is one that could not be checked, which the screening reports.
+    """
+    try:
+        is_personal = bool(find_places(detector(), Texts("", metadata={ORIGIN: item_id}), [PiiField.METADATA]))
+    except DetectorFailed:
+        is_personal = True
+    origin = _origin_token(token_maker(actor.tenant_id), item_id) if is_personal else item_id
+    return {ORIGIN: origin, ORIGIN_FORMAT: form}
+
+
+def _origin_token(maker: TokenMaker, item_id: str) -> str:
+    """16 letters, since digits can look personal."""
+    return f"{maker.token('origin', item_id) % 2**64:016x}".translate(LETTERS)

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -50,7 +51,7 @@ from vault.exchange.item_drafts import (
     items_of_packs,
     origin_metadata,
 )
-from vault.exchange.items import ITEM, Item, ItemVersion, LeftOutReport
+from vault.exchange.items import ITEM, Item, ItemVersion, LeftOut, LeftOutReport
 from vault.exchange.sealed_file import SealedFile, sealed_file
 from vault.exchange.upload_parts import job_part_read, job_parts_drop, job_parts_write
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
@@ -166,7 +167,8 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
         for start in range(0, len(file.memories), LOOKED_UP):
             some = file.memories[start : start + LOOKED_UP]
             covered = items_of_packs(actor, some)
-            present = imported_find(actor, (item.id for item in some), with_hidden=True)
+            ids = (item.id for item in some)
+            present = imported_find(actor, ids, form=draft.form, namespace=draft.namespace, with_hidden=True)
             counts = counts.plus(of_packs=len(covered))
             for item in some:
                 if item.id not in covered:
@@ -265,9 +267,17 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
     items = [ITEM.validate_json(line) for line in part]
 
     def write() -> Step:
-        counts = _store_part(run, items, ImportCounts(**run.result.get("counts", {})))
+        report = {**json.loads(heading), **run.result}
+        left_out = LeftOutReport(dict(report["left_out"]), [LeftOut(**place) for place in report["places"]])
+        counts = _store_part(run, items, ImportCounts(**run.result.get("counts", {})), left_out)
         done = run.done + len(items)
-        result = {"stored": counts.stored, "counts": asdict(counts), **json.loads(heading)}
+        result = {
+            **report,
+            "stored": counts.stored,
+            "counts": asdict(counts),
+            "left_out": dict(sorted(left_out.counts.items())),
+            "places": [asdict(place) for place in left_out.places],
+        }
         if done >= total:
             job_parts_drop(run.actor, run.job_id)
         return Step(state={} if done < total else None, done=done, result=result)
@@ -333,12 +343,16 @@ def _item_state(present: Present | None, digest: bytes, expires_at: datetime | N
     return "present" if present.digest == digest else "conflicts"
 
 
-def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> ImportCounts:
-    """Store a part of the items; each after the items of the part that it was made from."""
+def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts, left_out: LeftOutReport) -> ImportCounts:
+    """Store a part of the items; each after the items of the part that it was made from. What a policy or rule refuses
+    is added to `left_out`, as `memory 3` of the file.
+    """
     actor = run.actor
+    places = {item.id: f"memory {number}" for number, item in enumerate(items, run.done + 1)}
     maker = token_maker(actor.tenant_id)
     named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}
-    present, now = imported_find(actor, named, with_hidden=True), database_now()
+    form, namespace, now = run.settings["format"], run.settings["namespace"], database_now()
+    present = imported_find(actor, named, form=form, namespace=namespace, with_hidden=True)
     waiting, covered = [], items_of_packs(actor, [item_digest(item, maker) for item in items])
     counts = counts.plus(of_packs=len(covered))
     for item in items:
@@ -349,15 +363,50 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> Imp
         if state == "stored":
             waiting.append(item)
         elif state == "conflicts" and run.settings["on_conflict"] == OnConflict.UPDATE:
-            counts = counts.plus(
-                **_add_versions(run, present[item.id].id, present[item.id].version, item, item.versions[-1:])
-            )
+            known = present[item.id]
+            try:
+                with transaction.atomic():
+                    counts = counts.plus(**_add_versions(run, known.id, known.version, item, item.versions[-1:]))
+            except Invalid as refusal:
+                left_out.add(LeftOut(places[item.id], _refusal_reason(refusal)))
         else:
             counts = counts.plus(**{state: 1})
     personas = find_personas(actor, (item.persona for item in waiting), run.settings["persona"])
     for ready in items_by_origin(waiting):
-        counts = _add_memories(run, ready, present, personas, counts)
+        counts = _add_allowed(run, ready, present, personas, counts, left_out, places)
     return counts
+
+
+def _add_allowed(
+    run: JobRun,
+    items: Sequence[Item],
+    present: dict[str, Present],
+    personas: Mapping[str, str | None],
+    counts: ImportCounts,
+    left_out: LeftOutReport,
+    places: Mapping[str, str],
+) -> ImportCounts:
+    """Store new memories in one call, or one by one if any of them is refused. `present` and `left_out` grow."""
+    grown = dict(present)
+    try:
+        with transaction.atomic():
+            counts = _add_memories(run, items, grown, personas, counts)
+    except Invalid as refusal:
+        if len(items) == 1:
+            left_out.add(LeftOut(places[items[0].id], _refusal_reason(refusal)))
+            return counts
+    else:
+        present.update(grown)
+        return counts
+    for item in items:
+        counts = _add_allowed(run, [item], present, personas, counts, left_out, places)
+    return counts
+
+
+def _refusal_reason(refusal: Invalid) -> str:
+    """The code of a refusal, or the name of the field at fault, as `expires_at`."""
+    is_named = refusal.code == Invalid.code and bool(refusal.errors)
+    return refusal.errors[0].field if is_named else refusal.code
 
 
 def _add_memories(
@@ -372,7 +421,12 @@ def _add_memories(
     given = run.settings
     drafts = [
         item_draft(
-            item, form=given["format"], namespace=given["namespace"], persona=personas[item.persona], present=present
+            actor,
+            item,
+            form=given["format"],
+            namespace=given["namespace"],
+            persona=personas[item.persona],
+            present=present,
         )
         for item in items
     ]
@@ -402,7 +456,7 @@ def _add_versions(
 ) -> dict[str, int]:
     """Give a memory more versions; a hold ends it. Returns counts."""
     for number, version_ in enumerate(versions):
-        changes = item_changes(version_, origin_metadata(item.id, run.settings["format"]))
+        changes = item_changes(version_, origin_metadata(run.actor, item.id, run.settings["format"]))
         try:
             cube_update(
                 actor=run.actor,

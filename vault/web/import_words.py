@@ -54,6 +54,8 @@ REASONS: dict[str, Promise] = {
     "do_not_remember": gettext_lazy("a conversation that is not to be remembered"),
     "account": gettext_lazy("data of the account"),
     "sample": gettext_lazy("a sample of the product"),
+    "pii_refused": gettext_lazy("personal data, which a policy refuses"),
+    "expires_at": gettext_lazy("an expiry that a rule refuses"),
     "other_activity": gettext_lazy("another activity than a conversation"),
 }
 COUNTS: dict[str, Promise] = {

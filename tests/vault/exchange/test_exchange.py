@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from governance.database import acting
 from governance.keys.signing_keys import key_id_of, signing_key
-from governance.models import Job
+from governance.models import Job, Member
 from governance.vocabulary import Topic
 from tests.benchmarks.conftest import sample
 from tests.factories import World
@@ -23,9 +23,11 @@ from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.layers.test_conversation_import import LONG, MID, SHORT
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
+from tests.vault.policies.policy_factories import create_policy
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
+from vault.exchange.items import ORIGIN_FORMAT as FROM
 from vault.models import Cube, CubeGrant, CubeSource, CubeVersion, Page, Stream
 from vault.packs.files import file_read, file_write
 from vault.vocabulary import SourceKind
@@ -503,3 +505,97 @@ def test_viewer_has_no_import_form_and_cannot_post_one(world: World) -> None:
     assert page.status_code == 200
     assert 'id="import"' not in page.content.decode()
     assert browser.post("/exchange/", {"format": "jsonl", "file": make_upload(jsonl(line(1)))}).status_code == 403
+
+
+def texts_by_id(client: Contract) -> dict[str, str]:
+    return {memory["id"]: memory["content"] for memory in client.get("memories/").json["results"]}
+
+
+def add_shared(client: Contract, number: int, form: str = "jsonl") -> str:
+    memory = client.add("The mill opens at nine.", namespace="/team", metadata={ORIGIN: f"m{number}", FROM: form})
+    return str(memory["id"])
+
+
+@pytest.mark.parametrize("how", ["written", "imported", "own", "renamed"])
+def test_import_changes_no_memory_that_another_import_of_the_member_did_not_store(
+    how: str, world: World, alice: Contract, bob: Contract, olivia: Contract
+) -> None:
+    with acting(world.olivia.actor):
+        Member.objects.filter(id=world.bob.member.id).update(role=world.alice.member.role)
+    assert olivia.post("namespaces/", {"path": "/team", "kind": "shared"}).status == 201
+    match how:
+        case "written":
+            add_shared(bob, 1)
+        case "imported":
+            import_file(bob, jsonl(line(1, "The mill opens at nine.")), format="jsonl", namespace="/team")
+        case "own":
+            add_shared(alice, 1)
+        case "renamed":
+            import_file(alice, jsonl(line(7, "The mill opens at nine.")), format="jsonl", namespace="/team")
+            (memory,) = bob.get("memories/?namespace=/team").json["results"]
+            given = {"metadata": {ORIGIN: "m1", FROM: "jsonl"}}
+            assert bob.patch(f"memories/{memory['id']}/", given, if_match='"1"').status == 200
+    before = texts_by_id(bob)
+    asked = {"format": "jsonl", "on_conflict": "update"}
+    private = jsonl(line(1, "Ana sees a doctor."))
+    check = alice.raw(f"imports/?{urlencode(asked)}&dry_run=true", private, content_type=FILE_TYPE)
+    assert (check.json["new"], check.json["conflicts"]) == (1, 0)
+    counts = import_file(alice, private, **asked)["counts"]
+    assert (counts["stored"], counts["updated"]) == (1, 0)
+    assert texts_by_id(bob) == before
+    assert sorted(texts_by_id(alice).values()) == ["Ana sees a doctor.", "The mill opens at nine."]
+
+
+def test_import_into_a_namespace_meets_what_imports_stored_there_and_below(
+    world: World, alice: Contract, olivia: Contract
+) -> None:
+    for path in ("/team", "/team/mill", "/other"):
+        assert olivia.post("namespaces/", {"path": path, "kind": "shared"}).status == 201
+    asked = {"format": "jsonl", "on_conflict": "update"}
+    import_file(alice, jsonl(line(1)), namespace="/team/mill", **asked)
+    assert import_file(alice, jsonl(line(1, "Ana walks.")), namespace="/other", **asked)["counts"]["stored"] == 1
+    assert import_file(alice, jsonl(line(1, "Ana rides.")), namespace="/team", **asked)["counts"]["updated"] == 1
+    assert sorted(texts_by_id(alice).values()) == ["Ana rides.", "Ana walks."]
+    counts = import_file(alice, memos_of_other_form(), namespace="/team", format="mem0", on_conflict="update")["counts"]
+    assert (counts["stored"], counts["updated"]) == (1, 0)
+
+
+def memos_of_other_form() -> bytes:
+    """A file of another system whose memory has the same id."""
+    return json.dumps([{"id": "m1", "memory": "Bo likes tea."}]).encode()
+
+
+def test_refused_memories_of_a_file_are_left_out_with_place_and_reason(alice: Contract, olivia: Contract) -> None:
+    create_policy(olivia, "pii", {"action": "refuse"})
+    create_policy(olivia, "retention", {"max_seconds": 86_400}, name="two")
+    late = {"id": "m3", "expires_at": "2090-01-01T00:00:00Z", "versions": [{"content": "Bo likes tea."}]}
+    file = jsonl(line(1), line(2, "Write to joe@corp.com."), json.dumps(late).encode(), line(4, "Cy swims."))
+    result = import_file(alice, file, format="jsonl")
+    assert sorted(alice.list_contents()) == ["Ana takes the train.", "Cy swims."]
+    assert (result["stored"], result["left_out"]) == (2, {"expires_at": 1, "pii_refused": 1})
+    assert sorted((part["place"], part["reason"]) for part in result["places"]) == [
+        ("memory 2", "pii_refused"),
+        ("memory 3", "expires_at"),
+    ]
+    changed = jsonl(line(1, "Ana is at ana@corp.com."), line(4, "Cy runs."))
+    result = import_file(alice, changed, format="jsonl", on_conflict="update")
+    assert (result["counts"]["updated"], result["left_out"]) == (1, {"pii_refused": 1})
+    assert sorted(alice.list_contents()) == ["Ana takes the train.", "Cy runs."]
+
+
+def test_repeated_import_of_ids_that_are_redacted_changes_nothing(alice: Contract, olivia: Contract) -> None:
+    create_policy(olivia, "pii", {"action": "redact"})
+    ids = (
+        "joe@corp.com",
+        "ana@corp.com",
+        "[email]",
+        "+1 212 555 0187",
+        *(f"{number}@corp.com" for number in range(30)),
+    )
+    lines = [json.dumps({"id": name, "versions": [{"content": f"Note {n}."}]}).encode() for n, name in enumerate(ids)]
+    for stored, present in ((len(ids), 0), (0, len(ids))):
+        counts = import_file(alice, jsonl(*lines), format="jsonl", on_conflict="update")["counts"]
+        assert (counts["stored"], counts["present"], counts["updated"]) == (stored, present, 0)
+    memories = alice.get("memories/?page_size=100").json["results"]
+    assert len({memory["metadata"][ORIGIN] for memory in memories}) == len(memories)
+    assert not any("corp" in memory["metadata"][ORIGIN] for memory in memories)

@@ -59,7 +59,8 @@ def changes_apply(
         names |= {
             origin.id for change in changes if change.sent and change.sent.item for origin in change.sent.item.made_from
         }
-        known = {**_find_own_memories(actor, names), **imported_find(actor, names), **linked}
+        synced = imported_find(actor, names, form=SYNC_FORMAT, namespace=namespace)
+        known = {**_find_own_memories(actor, names), **synced, **linked}
         targets = _lock_targets(actor, [_target_id(actor, change, known) for change in changes])
         new = [change for change, found in zip(changes, targets, strict=True) if _is_new(change, found)]
         made = _add_new_memories(actor, namespace, new, known)
@@ -136,13 +137,17 @@ def _add_items(actor: Actor, namespace: str, items: Sequence[Item], present: Map
 
 
 def _add_all(actor: Actor, namespace: str, items: Sequence[Item], present: Mapping[str, Present]) -> list[Applied]:
-    drafts = [item_draft(item, form=SYNC_FORMAT, namespace=namespace, persona=None, present=present) for item in items]
+    drafts = [
+        item_draft(actor, item, form=SYNC_FORMAT, namespace=namespace, persona=None, present=present) for item in items
+    ]
     applied, stored = [], dict[UUID, Item]()
     for item, added in zip(items, cubes_add(actor=actor, drafts=drafts), strict=True):
         version = added.cube.version
         if len(item.versions) > 1 and not added.cube.is_quarantined:
             later = replace(item, versions=item.versions[1:])
-            version = _write_versions(actor, added.cube.id, version, later, origin_metadata(item.id, SYNC_FORMAT))
+            version = _write_versions(
+                actor, added.cube.id, version, later, origin_metadata(actor, item.id, SYNC_FORMAT)
+            )
         applied.append(Applied(SyncOutcome.STORED, added.cube.id, version))
         stored[added.cube.id] = item
     write_states(actor, stored)
