@@ -7,7 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,13 +17,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from governance.api.fields import is_blank
 from memos_web.guards import BODY, Api, Guarded
-from memos_web.inside import Refused, Rest
+from memos_web.inside import Query, Refused, Rest
 from vault.reader.message_shapes import DUMPED, FIELDS, OF_ITEMS
 
 JOB_SECONDS, JOB_STEP = 60.0, 0.05
 # A name that is none, a key that makes no persona, and a call beside this one that makes the same.
 ANSWERED_BY_MEMORIES = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT})
 UNKNOWN_TO_KEY = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
+PERSONAS_PAGE = 200
 UNFINISHED = frozenset({"pending", "running", "cancelling"})
 
 Json = dict[str, Any]
@@ -128,7 +129,9 @@ async def _is_persona(rest: Rest, name: str) -> bool:
 
 async def memories_delete(rest: Rest, **chosen: Any) -> int:
     """Delete the `ids`, or what matches the `filters`, by a job, and wait for it. Returns the number of memories
-    deleted. Raises NotTranslated."""
+    deleted. A user in the filters is the persona of the key's member alone. Raises NotTranslated."""
+    if "filters" in chosen:
+        chosen = {**chosen, "filters": await _narrow_to_own(rest, chosen["filters"])}
     reply = await rest.call("POST", "memories/actions/", body={"action": "delete", **chosen})
     job = reply["job"]
     waited = 0.0
@@ -139,6 +142,75 @@ async def memories_delete(rest: Rest, **chosen: Any) -> int:
     if job["status"] != "succeeded":
         raise NotTranslated(f"The deletion is not done: its job {job['id']} is {job['status']}. {job['error'] or ''}")
     return int((job["result"] or {}).get("changed", 0))
+
+
+async def own_personas(rest: Rest) -> dict[str, str]:
+    """The ids of the personas of the key's member by their names; of a key without a member, those without one."""
+    member = (await rest.call("GET", "me/"))["principal"]["member"]
+    found: dict[str, str] = {}
+    address: str | None = "personas/"
+    query: Query | None = {"page_size": PERSONAS_PAGE}
+    while address:
+        page = await rest.call("GET", address, query=query)
+        found |= {row["name"]: row["id"] for row in page["results"] if row["member"] == member}
+        address, query = page["next"], None
+    return found
+
+
+async def _narrow_to_own(rest: Rest, filters: Json) -> Json:
+    """The filter with ids in the place of names of personas, as additions find them; others' personas of a name do not
+    match. What is excluded keeps its names, which exclude more."""
+    names: set[str] = set()
+
+    def note(name: str) -> str:
+        names.add(name)
+        return name
+
+    _rename_personas(filters, note)
+    if not names:
+        return filters
+    own, nobody = await own_personas(rest), str(uuid4())
+    ids = {name: name if await _is_persona(rest, name) else own.get(name, nobody) for name in names}
+    return _rename_personas(filters, ids.__getitem__)
+
+
+def _rename_personas(node: Any, rename: Callable[[str], str], *, is_excluded: bool = False) -> Any:
+    if isinstance(node, list):
+        return [_rename_personas(part, rename, is_excluded=is_excluded) for part in node]
+    if not isinstance(node, Mapping):
+        return node
+    renamed: Json = {}
+    for name, value in node.items():
+        if name == "persona":
+            renamed[name] = _rename_operand(value, rename, is_excluded=is_excluded)
+        else:
+            renamed[name] = _rename_personas(value, rename, is_excluded=is_excluded != (name == "NOT"))
+    return renamed
+
+
+def _rename_operand(value: Any, rename: Callable[[str], str], *, is_excluded: bool) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            operator: _rename_operand(operand, rename, is_excluded=is_excluded != (operator == "ne"))
+            for operator, operand in value.items()
+        }
+    if isinstance(value, list):
+        return [_rename_operand(part, rename, is_excluded=is_excluded) for part in value]
+    return value if is_excluded or not isinstance(value, str) else rename(value)
+
+
+def refuse_blank_conditions(node: Any) -> None:
+    """Refuse blank values in the conditions of a deletion, which would delete more than was meant.
+
+    Raises NotTranslated.
+    """
+    for name, value in node.items() if isinstance(node, Mapping) else ():
+        if is_blank(value) or value in ([], {}):
+            raise NotTranslated(f"`{name}` is blank: leave it out, or name what to delete.")
+        for part in value if isinstance(value, list) else [value]:
+            if is_blank(part) or part == {}:
+                raise NotTranslated(f"`{name}` has a blank part: leave it out, or name what to delete.")
+            refuse_blank_conditions(part)
 
 
 def is_empty(value: Any) -> bool:

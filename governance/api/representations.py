@@ -23,6 +23,7 @@ def me_json(actor: Actor, me: Me) -> dict[str, Any]:
             "id": str(actor.principal_id),
             "email": me.email,
             "name": me.display_name,
+            "member": str(actor.member_id) if actor.member_id else None,
             "key_prefix": me.key_prefix,
             "expires_at": time_json(me.key_expires_at),
             "persona": persona_ref_json(me.bound_persona) if me.bound_persona else None,

@@ -36,6 +36,7 @@ class PrincipalSchema(serializers.Serializer[object]):
     id = serializers.UUIDField()
     email = serializers.CharField(allow_null=True)
     name = serializers.CharField(allow_blank=True)
+    member = serializers.UUIDField(allow_null=True, help_text="The caller, or the member whose key it is.")
     key_prefix = serializers.CharField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
     persona = PersonaSchema(allow_null=True, help_text="What the key is bound to.")

@@ -28,6 +28,7 @@ from memos_web.protocols import (
     Protocol,
     memories_add,
     memories_delete,
+    own_personas,
     read_whole_number,
 )
 
@@ -163,13 +164,10 @@ async def delete_entity(call: Call) -> Json:
     if f"{kind}_id" not in ENTITIES:
         raise NotTranslated(f"`{kind}` is none of user, agent, app and run.")
     count = await memories_delete(call.rest, filters=filters_of({f"{kind}_id": name}))
-    is_removed = False
-    if kind == "user":
-        for user in (await users(call))["results"]:
-            if user["name"] == name:
-                await call.rest.call("DELETE", f"personas/{user['id']}/")
-                is_removed = True
-    return _deletion(count, "Entity deleted successfully!", is_done=is_removed)
+    persona = (await own_personas(call.rest)).get(name) if kind == "user" else None
+    if persona is not None:
+        await call.rest.call("DELETE", f"personas/{persona}/")
+    return _deletion(count, "Entity deleted successfully!", is_done=persona is not None)
 
 
 async def batch_update(call: Call) -> Json:

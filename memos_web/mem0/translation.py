@@ -9,13 +9,15 @@ from operator import itemgetter
 from typing import Any
 
 from governance.api.fields import is_blank
-from memos_web.protocols import Json, NotTranslated, is_empty, join_filters, select_parts
+from memos_web.protocols import Json, NotTranslated, is_empty, join_filters, refuse_blank_conditions, select_parts
 
 IN_METADATA = ("agent_id", "app_id")
 IMMUTABLE = "immutable"  # in the metadata of a memory that these routes do not change
 ENTITIES = ("user_id", *IN_METADATA, "run_id")
 JOINS = ("AND", "OR", "NOT")
 OPERATORS = ("eq", "ne", "in", "gt", "gte", "lt", "lte", "contains")
+WILDCARDS = ("*", ["*"])
+OF_WILDCARD = ("eq", "ne", "in")
 FIELDS = {"user_id": "persona", "run_id": "session_id", "categories": "tags", "memory_ids": "id"}
 FIELDS |= {"created_at": "said_at", "timestamp": "said_at", "updated_at": "updated_at", "expiration_date": "expires_at"}
 FIELDS |= {name: f"metadata.{name}" for name in IN_METADATA}
@@ -134,15 +136,7 @@ def refuse_blanks(asked: Mapping[str, Any]) -> None:
     blank = [name for name in ENTITIES if name in asked and is_blank(asked[name])]
     if blank:
         raise NotTranslated(f"`{blank[0]}` is blank: leave it out, or name what to delete.")
-    _refuse_blank_leaves(asked.get("filters"))
-
-
-def _refuse_blank_leaves(node: Any) -> None:
-    for name, value in node.items() if isinstance(node, Mapping) else ():
-        if is_blank(value):
-            raise NotTranslated(f"`{name}` is blank: leave it out, or name what to delete.")
-        for part in value if isinstance(value, list) else [value]:
-            _refuse_blank_leaves(part)
+    refuse_blank_conditions(asked.get("filters"))
 
 
 def make_visible_filters(body: Mapping[str, Any]) -> Json:
@@ -183,20 +177,31 @@ def _leaf(name: str, value: Any) -> Json:
 
 
 def _operators(name: str, value: Any) -> Any:
-    """Our operators for a value: `*` is any value."""
-    if value == "*" or (isinstance(value, list) and "*" in value):
-        return {"exists": True}
+    """Our operators for a value: `*`, as the whole value or the only one of a list, is any value."""
     if not isinstance(value, Mapping):
-        return value
-    if any(operand == "*" or (isinstance(operand, list) and "*" in operand) for operand in value.values()):
-        return {"exists": "ne" not in value}
+        _refuse_star_beside_others(name, value)
+        return {"exists": True} if value in WILDCARDS else value
     operators = {
         "contains" if operator == "icontains" else str(operator): operand for operator, operand in value.items()
     }
     unknown = [operator for operator in operators if operator not in OPERATORS]
     if unknown:
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
-    return operators
+    ours: Json = {}
+    for operator, operand in operators.items():
+        _refuse_star_beside_others(name, operand)
+        if operand not in WILDCARDS:
+            ours[operator] = operand
+        elif operator not in OF_WILDCARD or "exists" in ours:
+            raise NotTranslated(f"`*` is any value of `{name}`: it goes with one of {', '.join(OF_WILDCARD)} alone.")
+        else:
+            ours["exists"] = operator != "ne"
+    return ours
+
+
+def _refuse_star_beside_others(name: str, operand: Any) -> None:
+    if isinstance(operand, list) and "*" in operand and operand != ["*"]:
+        raise NotTranslated(f"`*` is any value of `{name}`: leave the others out.")
 
 
 def _filter_times(name: str, value: Any) -> Json:

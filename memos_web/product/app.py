@@ -34,10 +34,13 @@ from memos_web.protocols import (
     memories_add,
     memories_delete,
     read_whole_number,
+    refuse_blank_conditions,
 )
 
 LONGEST_PAGE, LAST_PAGE = 200, 50
 OF_LISTS = ("mem_cube_id", "user_id", "agent_id", "filter", "page", "page_size")
+CONDITIONS = ("memory_ids", "user_id", "agent_id", "session_id", "conversation_id", "filter", "writable_cube_ids")
+CONDITIONS += ("allow_knowledgebase_ids", "mem_cube_id")
 OF_KINDS = ("include_preference", "include_tool_memory", "search_tool_memory")
 
 
@@ -105,6 +108,7 @@ async def delete(call: Call) -> Json:
     refuse_unknown_options(
         body, "memory_ids", "user_id", "agent_id", "session_id", "filter", "writable_cube_ids", "mem_cube_id"
     )
+    refuse_blank_conditions({name: call.body[name] for name in CONDITIONS if name in call.body})
     limits = [{"namespace": namespace_of(cube)} for cube in cubes_of(body, "writable_cube_ids")]
     if body.get("memory_ids"):
         if limits or any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):

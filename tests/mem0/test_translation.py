@@ -40,6 +40,7 @@ from memos_web.protocols import NotTranslated
         ({"filters": {"user_id": "*"}}, {"persona": {"exists": True}}),
         ({"filters": {"run_id": {"ne": "*"}}}, {"session_id": {"exists": False}}),
         ({"filters": {"agent_id": {"in": ["*"]}}}, {"metadata.agent_id": {"exists": True}}),
+        ({"filters": {"user_id": {"in": ["*"], "ne": "u1"}}}, {"persona": {"exists": True, "ne": "u1"}}),
         ({"filters": {"user_id": "anna", "agent_id": None, "run_id": " "}, "app_id": ""}, {"persona": "anna"}),
         ({"filters": {"metadata": {"stars": {"gte": 4}}}}, {"metadata.stars": {"gte": 4}}),
         (
@@ -58,6 +59,12 @@ def test_filters_say_the_same(asked: dict[str, Any], ours: Any) -> None:
     [
         ({"filters": {"keywords": {"contains": "tea"}}}, "keywords"),
         ({"filters": {"user_id": {"like": "a"}}}, "like"),
+        ({"filters": {"user_id": {"nin": ["*"]}}}, "nin"),
+        ({"filters": {"run_id": {"icontains": "*"}}}, "run_id"),
+        ({"filters": {"run_id": {"gt": "*"}}}, "run_id"),
+        ({"filters": {"user_id": {"in": ["*", "u1"]}}}, "others"),
+        ({"filters": {"user_id": ["*", "u1"]}}, "others"),
+        ({"filters": {"user_id": {"in": ["*"], "ne": "*"}}}, "alone"),
         ({"filters": ["user_id"]}, "object"),
         ({"filters": {"AND": []}}, "empty"),
         ({"filters": {"AND": ["user_id"]}}, "object"),

@@ -123,6 +123,16 @@ def test_without_the_right_nothing_is_added_or_read(world: World) -> None:
         ("/update/memory", {"memory_id": "x"}, "content or title"),
         ("/delete_memory", {}, "Name what to delete"),
         ("/delete_memory", {"memory_ids": ["x"], "user_id": "anna"}, "memory_ids"),
+        ("/delete/memory", {"user_id": "anna", "conversation_id": ""}, "conversation_id"),
+        ("/delete/memory", {"user_id": "anna", "conversation_id": None}, "conversation_id"),
+        ("/delete/memory", {"user_id": "anna", "memory_ids": []}, "memory_ids"),
+        ("/delete/memory", {"user_id": "anna", "mem_cube_id": " "}, "mem_cube_id"),
+        ("/delete/memory", {"user_id": "anna", "writable_cube_ids": []}, "writable_cube_ids"),
+        ("/delete/memory", {"user_id": "", "filter": {"session_id": "*"}}, "user_id"),
+        ("/delete/memory", {"user_id": "anna", "filter": {}}, "filter"),
+        ("/delete/memory", {"user_id": "anna", "filter": {"and": [{"session_id": "s1"}, {}]}}, "and"),
+        ("/delete/memory", {"user_id": "anna", "filter": {"session_id": ""}}, "session_id"),
+        ("/delete/memory", {"user_id": "anna", "filter": {"tags": {"in": [""]}}}, "in"),
     ],
 )
 def test_request_without_an_equal_is_refused_with_its_reason(world: World, path: str, body: Any, word: str) -> None:

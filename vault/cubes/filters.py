@@ -36,6 +36,7 @@ DEEPEST = 8
 MOST_LEAVES = 100
 MOST_JOINED = 3
 MOST_LOOKUPS = 100  # of marks, each a subquery
+EMPTY = "an empty filter would match every memory"
 MOST_VALUES = 400  # names, operators and values of one filter together
 EQUALITY = ("eq", "ne", "in", "contains")
 ORDER = {"gt": "__gt", "gte": "__gte", "lt": "__lt", "lte": "__lte"}
@@ -87,6 +88,8 @@ class _FilterReader:
             raise _fault(path, "an object is needed")
         if depth > DEEPEST:
             raise _fault(path, f"filters may be {DEEPEST} levels deep")
+        if not node and depth > 1:
+            raise _fault(path, EMPTY)
         condition = Q()
         for name, value in node.items():
             condition &= self._read_part(str(name), value, f"{path}.{name}".removeprefix("."), depth)
@@ -189,10 +192,20 @@ class _FilterReader:
 def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters", archived: bool = False) -> Q:
     """Read a filter into a condition on cubes. archived: it matches archived memories too.
 
+    An empty filter matches everything. Empty parts inside of one are refused: NOT of nothing would match everything.
     Raises Invalid with the path of the fault in the filter, and the known names there.
     """
     _refuse_broken(body, path)
     return _join_few_lookups(_FilterReader(maker, archived).read_node(body, path, depth=1))
+
+
+def filter_refuse_empty(body: Mapping[str, Any]) -> None:
+    """Refuse a filter that limits nothing, before what matches is changed. `filter_read` refuses empty parts inside.
+
+    Raises Invalid.
+    """
+    if not body:
+        raise _fault("filters", EMPTY)
 
 
 def message_condition(body: Any) -> Q:

@@ -22,7 +22,7 @@ from governance.models import Member
 from governance.policies.retention import retention_request
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission, Verb
-from vault.cubes.filters import filter_read
+from vault.cubes.filters import filter_read, filter_refuse_empty
 from vault.cubes.holds import HoldTerms, cover_cubes, terms_open, terms_seal
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.services import check_version
@@ -235,8 +235,7 @@ def _draft_hold(actor: Actor, draft: HoldDraft, maker: UUID) -> tuple[Hold, Cube
 
 
 def _check_filters(actor: Actor, filters: Mapping[str, Any]) -> None:
-    if not filters:
-        raise Invalid(errors=[FieldError("filters", "say what to hold; an empty filter would hold everything")])
+    filter_refuse_empty(filters)
     filter_read(token_maker(actor.tenant_id), filters)
 
 

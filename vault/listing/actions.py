@@ -40,7 +40,7 @@ from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.content.blobs import with_blobs
 from vault.cubes.bulk_changes import Failures
 from vault.cubes.eligibility import SEARCHABLE
-from vault.cubes.filters import filter_read
+from vault.cubes.filters import filter_read, filter_refuse_empty
 from vault.cubes.lookup import cube_target
 from vault.cubes.pack_reads import find_export_refusals
 from vault.cubes.selectors import CubeView, cubes_read
@@ -293,8 +293,8 @@ def _check_draft(actor: Actor, draft: ActionDraft) -> None:
     """Check the draft. Raises Invalid if it would fail for every memory."""
     if bool(draft.ids) == (draft.filters is not None):
         raise Invalid(errors=[FieldError("ids", "give ids or filters, and not both")])
-    if draft.filters is not None and not draft.filters:
-        raise Invalid(errors=[FieldError("filters", "an empty filter would match every memory")])
+    if draft.filters is not None:
+        filter_refuse_empty(draft.filters)
     if len(draft.ids) > MOST_IDS:
         raise Invalid(errors=[FieldError("ids", f"at most {MOST_IDS}")])
     if draft.action != EXPORT and draft.arguments is not None:

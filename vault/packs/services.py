@@ -24,7 +24,7 @@ from governance.keys.signing_keys import signing_key
 from governance.models import Job, Tenant
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.filters import filter_read, message_condition
+from vault.cubes.filters import filter_read, filter_refuse_empty, message_condition
 from vault.cubes.selectors import cubes_read
 from vault.deidentification.deidentifier import PersonFacts
 from vault.deidentification.people import People, facts_of_people, people_of, unite_facts
@@ -317,8 +317,8 @@ def _check_name(name: str) -> None:
 def _check_choice(draft: VersionDraft) -> None:
     if bool(draft.ids) == (draft.filters is not None):
         raise Invalid(errors=[FieldError("ids", "give ids or filters, and not both")])
-    if draft.filters is not None and not draft.filters:
-        raise Invalid(errors=[FieldError("filters", "an empty filter would match every memory")])
+    if draft.filters is not None:
+        filter_refuse_empty(draft.filters)
     if len(draft.ids) > MOST_IDS:
         raise Invalid(errors=[FieldError("ids", f"at most {MOST_IDS}")])
 
