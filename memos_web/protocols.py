@@ -171,7 +171,8 @@ async def _narrow_to_own(rest: Rest, filters: Json) -> Json:
         return filters
     own, nobody = await own_personas(rest), str(uuid4())
     ids = {name: name if await _is_persona(rest, name) else own.get(name, nobody) for name in names}
-    return _rename_personas(filters, ids.__getitem__)
+    narrowed: Json = _rename_personas(filters, ids.__getitem__)
+    return narrowed
 
 
 def _rename_personas(node: Any, rename: Callable[[str], str], *, is_excluded: bool = False) -> Any:

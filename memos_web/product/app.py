@@ -39,8 +39,10 @@ from memos_web.protocols import (
 
 LONGEST_PAGE, LAST_PAGE = 200, 50
 OF_LISTS = ("mem_cube_id", "user_id", "agent_id", "filter", "page", "page_size")
-CONDITIONS = ("memory_ids", "user_id", "agent_id", "session_id", "conversation_id", "filter", "writable_cube_ids")
-CONDITIONS += ("allow_knowledgebase_ids", "mem_cube_id")
+CONDITIONS = (
+    *("memory_ids", "user_id", "agent_id", "session_id", "conversation_id", "filter", "writable_cube_ids"),
+    *("allow_knowledgebase_ids", "mem_cube_id"),
+)
 OF_KINDS = ("include_preference", "include_tool_memory", "search_tool_memory")
 
 
