@@ -43,6 +43,12 @@ def connect(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _send(asked, code=code)
 
 
+def _name_target(uri: str) -> str:
+    """Return the host that gets the key, or for an application on the person's machine its address with the scheme."""
+    parts = urlsplit(uri)
+    return parts.netloc if parts.scheme == "https" else uri.partition("?")[0]
+
+
 def _ask(request: HttpRequest, asked: AppRequest, token: str, failure: Invalid | None = None) -> HttpResponse:
     offered = [(scope.value, meaning) for scope, meaning in MEANINGS.items() if scope in asked.scopes]
     chosen = request.POST.getlist("scopes") if failure else asked.scopes
@@ -52,7 +58,7 @@ def _ask(request: HttpRequest, asked: AppRequest, token: str, failure: Invalid |
         "scopes": offered,
         "chosen": chosen,
         "days": DAYS,
-        "target": urlsplit(asked.redirect_uri).netloc or asked.redirect_uri,
+        "target": _name_target(asked.redirect_uri),
         "faults": fault_texts(failure.errors) if failure else [],
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if failure else HTTPStatus.OK

@@ -7,8 +7,9 @@ API key of the member who consented; see `governance.accounts.connected_apps`.
 import asyncio
 import re
 import time
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from django.conf import settings
 from django.core.signing import BadSignature, dumps, loads
@@ -34,7 +35,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToke
 from pydantic import AnyUrl
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -60,9 +61,11 @@ LONGEST_ADDRESS = 2800  # of the page that asks the member; sign-in keeps it in 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 WEB_HOST = re.compile(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]")
 APP_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-NO_APP_SCHEMES = frozenset(
-    {"about", "blob", "data", "file", "ftp", "javascript", "vbscript", "view-source", "ws", "wss"}
+# Private-use schemes contain a dot (RFC 8252 §7.1); these applications of MCP have shorter ones.
+EDITORS = frozenset(
+    {"cursor", "vscode", "vscode-insiders", "windsurf", "claude", "zed", "goose", "lmstudio", "raycast"}
 )
+ERROR_FIELDS = ("error", "error_description", "state")
 AUTH_METHODS = ("none", "client_secret_post", "client_secret_basic")
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource/mcp/"
 
@@ -128,7 +131,7 @@ class Provider(OAuthAuthorizationServerProvider[Code, RefreshToken, AccessToken]
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """Return the address of the page that asks the member. Raises AuthorizeError."""
-        if params.resource and params.resource.rstrip("/") not in {self._base, f"{self._base}/mcp"}:
+        if params.resource and not is_resource(params.resource, self._base):
             raise AuthorizeError("invalid_target", f"The resource here is {self._base}/mcp/.")
         asked = AppRequest(
             client_id=client.client_id,
@@ -251,12 +254,28 @@ async def _register(request: Request) -> Response:
     )
 
 
+def is_resource(resource: str, base: str) -> bool:
+    """Return whether a resource indicator (RFC 8707) names this server."""
+    return resource.rstrip("/") in {base, f"{base}/mcp"}
+
+
 async def _authorize(request: Request) -> Response:
-    return await AuthorizationHandler(Provider(base_of(request))).handle(request)
+    """Lead to the page that asks the member. Anybody may register an address, so none is sent an error (RFC 9700
+    §4.11.2): that would make this server redirect everybody anywhere."""
+    base = base_of(request)
+    answer: Response = await AuthorizationHandler(Provider(base)).handle(request)
+    target = answer.headers.get("location", "")
+    if not target or target.startswith(f"{base}/"):
+        return answer
+    failure = dict(parse_qsl(urlsplit(target).query))
+    return JSONResponse({name: failure[name] for name in ERROR_FIELDS if name in failure}, HTTPStatus.BAD_REQUEST)
 
 
 async def _exchange(request: Request) -> Response:
-    provider = Provider(base_of(request), address=request.client.host if request.client else "")
+    base, resource = base_of(request), (await request.form()).get("resource")
+    if resource and not is_resource(str(resource), base):
+        return JSONResponse({"error": "invalid_target"}, HTTPStatus.BAD_REQUEST)
+    provider = Provider(base, address=request.client.host if request.client else "")
     answer: Response = await TokenHandler(provider, ClientAuthenticator(provider)).handle(request)
     return answer
 
@@ -280,16 +299,16 @@ def _clean_name(name: str) -> str:
 def _is_usable(uri: str) -> bool:
     """Return whether a code may go there: over TLS, to the person's own machine, or to an application on it."""
     parts = urlsplit(uri)
-    if parts.fragment:
+    if "#" in uri:
         return False
     if parts.scheme in {"http", "https"}:
         host = parts.netloc.rpartition(":")[0] if parts.port else parts.netloc
         return bool(WEB_HOST.fullmatch(host)) and (parts.scheme == "https" or host in LOOPBACK)
-    return bool(APP_SCHEME.fullmatch(parts.scheme)) and parts.scheme not in NO_APP_SCHEMES
+    return bool(APP_SCHEME.fullmatch(parts.scheme)) and ("." in parts.scheme or parts.scheme in EDITORS)
 
 
 def _without_loopback_port(uri: AnyUrl) -> tuple[str, ...]:
     parts = urlsplit(str(uri))
     host = parts.netloc.rpartition(":")[0] if parts.port else parts.netloc
     netloc = host if parts.scheme == "http" and host in LOOPBACK else parts.netloc
-    return (parts.scheme, netloc, parts.path, parts.query)
+    return (parts.scheme, netloc, parts.path, parts.query, parts.fragment)
