@@ -142,6 +142,8 @@ LISTED_ABOVE = {
     ("vault.reviews.feedback", "feedback_texts_prepare"),
     ("vault.layers.placement", "hot_emit"),  # leaves work for what the caller was allowed
     ("vault.layers.session_ends", "streams_end_others"),  # of the persona whose pages the caller may append
+    ("vault.layers.persona_scope", "is_person"),  # says of a persona that the caller holds whether it is an agent
+    ("vault.exchange.item_drafts", "origin_metadata"),  # of a memory in the caller's own file
     ("vault.exchange.imported_states", "write_states"),  # of memories that the caller just stored
     ("governance.outbox.claims", "event_claim"),  # the caller's own transaction wrote the event
 }

@@ -198,7 +198,7 @@ def note_hold(item: Item) -> dict[str, bool]:
 
 
 def origin_metadata(actor: Actor, item_id: str, form: str) -> dict[str, str]:
-    """What tells where a memory came from. An id that looks personal is a keyed token, which no screening changes, so
+    """The origin of a memory. An id that looks personal is a keyed token, which no screening changes, so
     that a repeated import finds it; so is one that could not be checked, which the screening reports.
     """
     try:

@@ -39,7 +39,7 @@ def tell(client: Contract, agent: str, session: str, *texts: str) -> list[dict[s
     return stored
 
 
-def test_member_ends_no_statement_that_another_told_the_same_agent(alice: Contract, eve: Contract, agent: str) -> None:
+def test_member_ends_no_statement_of_another_to_the_same_agent(alice: Contract, eve: Contract, agent: str) -> None:
     (first,) = tell(alice, agent, "a", "I live in Lisbon.")
     tell(eve, agent, "b", "I live in Oslo.")
     found = alice.get(f"memories/{first['id']}/").json
@@ -73,7 +73,7 @@ def test_chat_ends_no_memory_of_another_member_in_a_shared_namespace(alice: Cont
     assert (found["valid_to"], found["version"]) == (None, 1)
 
 
-def test_question_for_a_field_is_not_answered_by_what_another_member_said(alice: Contract, eve: Contract) -> None:
+def test_question_for_a_field_is_not_answered_by_another_members_statement(alice: Contract, eve: Contract) -> None:
     ask(alice, "My name is Alice Liddell.")
     eve.add("My name is Bob Tanner.", namespace="/team")
     run_jobs()
