@@ -128,6 +128,11 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     ids |= {"{webhook_id}": hook, "{delivery_id}": sent}
     endpoint = olivia.post("models/", {"model": "tiny", "address": "https://model.example/v1"}).json["id"]
     ids |= {"{endpoint_id}": endpoint}
+    ids |= {
+        "{upload_id}": olivia.raw(
+            "imports/uploads/?name=x.csv", b"id,content", content_type="application/octet-stream"
+        ).json["id"]
+    }
     ids |= {"{schedule_id}": schedule, "{view_id}": listing, "{number}": "1"}
     ids |= _of_packs(olivia, memory)
     ids |= _of_grants(olivia, memory, world.bob.member.id)
