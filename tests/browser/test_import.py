@@ -58,7 +58,7 @@ def test_table_is_mapped_and_imported(has_scripts: bool, visit: OpenVisit) -> No
     store(page)
     page.goto(f"/memories/?q={name}")
     expect(page.locator("main")).to_contain_text(f"The heron {name} nests by the mill.")
-    expect(page.locator("main")).not_to_contain_text(f"The heron {name} fishes at dawn.")
+    expect(page.locator("main")).to_contain_text(f"The heron {name} fishes at dawn.")  # only its date was left out
 
 
 def test_pages_of_an_import_have_no_finding(visit: OpenVisit) -> None:
