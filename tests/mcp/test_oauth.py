@@ -277,6 +277,7 @@ def test_code_works_once_for_its_client_and_verifier(world: World) -> None:
                 await exchange(browser, other, code, **same),
                 await exchange(browser, client_id, code),
                 await exchange(browser, client_id, f"{code}x", **same),
+                await exchange(browser, client_id, code, **same, resource="https://other.example/mcp/"),
             ]
             first = await exchange(browser, client_id, code, **same)
             headers = {"authorization": f"Bearer {first.json()['access_token']}"}
@@ -290,7 +291,8 @@ def test_code_works_once_for_its_client_and_verifier(world: World) -> None:
 
     codes, statuses = serve(act)
     assert codes[:2] == ["invalid_grant", "invalid_grant"]
-    assert set(codes[2:]) <= {"invalid_request", "invalid_grant"}
+    assert set(codes[2:-1]) <= {"invalid_request", "invalid_grant"}
+    assert codes[-1] == "invalid_target"
     assert statuses == [200, 200, 400, 401]
 
 
@@ -301,7 +303,10 @@ def test_code_works_once_for_its_client_and_verifier(world: World) -> None:
         "javascript:alert(1)",
         "data:text/html,x",
         "https://evil.example/#x",
+        "https://app.example/#",
         "http://127.0.0.1.evil.example/",
+        "mailto:mallory@evil.example",
+        "evilapp://claude.ai/callback",
     ],
 )
 def test_registration_refuses_addresses_that_a_code_must_not_go_to(world: World, uri: str) -> None:
@@ -318,6 +323,7 @@ def test_registration_refuses_addresses_that_a_code_must_not_go_to(world: World,
     ("changes", "error"),
     [
         ({"redirect_uri": "https://evil.example/callback"}, "invalid_request"),
+        ({"redirect_uri": f"{CALLBACK}#evil"}, "invalid_request"),
         ({"client_id": "made-up"}, "invalid_request"),
         ({"code_challenge_method": "plain"}, "invalid_request"),
         ({"response_type": "token"}, "unsupported_response_type"),
@@ -332,10 +338,8 @@ def test_authorization_request_that_is_wrong_asks_nobody(world: World, changes: 
             return await browser.get(authorize_url(site, client_id, **changes))
 
     reply = serve(act)
-    location = reply.headers.get("location", "")
-    assert "/connect/" not in location
-    assert error in (location or reply.text)
-    assert not location.startswith("https://evil.example")
+    assert (reply.status_code, reply.headers.get("location")) == (400, None)
+    assert error in reply.text
 
 
 @each_case("method", ["client_secret_post", "client_secret_basic"])

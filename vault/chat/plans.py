@@ -128,7 +128,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         about = _put_profile_first(actor, call.rewritten, hits, _select_about(call.rewritten, hits))
     now = datetime.now(UTC)
     excluded = asked.excluded | _collect_ids([hit for hit in hits if asked.excluded.intersection(hit.view.parents)])
-    closed = _find_closed(hits, now) | excluded
+    closed = _find_closed([*hits, *about], now) | excluded
     fitting = [hit for hit in about if hit.view.cube.id not in closed]
     within = _select_within_range(call, fitting, now)
     usable = put_messages(actor, within, hits, closed)
