@@ -132,7 +132,7 @@ def _import(actor: Actor, content: bytes) -> int:
     """Run the steps of the import job in this process. Returns the number of memories."""
     draft = ImportDraft(content, ImportFormat.JSONL)
     file = file_lines(draft)
-    request, total = b"\n".join([b"{}", *file.lines]), file.total
+    request, total = b"\n".join([b'{"left_out": {}, "places": []}', *file.lines]), file.total
     del content, draft, file
     settings = {"format": "jsonl", "on_conflict": "skip", "namespace": None, "persona": None}
     system = command_line_actor(actor.tenant_id)

@@ -127,10 +127,12 @@ def work(world: World, settings: Settings) -> World:
     """A tenant whose outbox has something of each topic."""
     actor = world.olivia.actor
     (added,) = cubes_add(actor=actor, drafts=[CubeDraft(content="The heron nests by the mill.", namespace="/team")])
+    imported = import_create(actor=actor, draft=ImportDraft(b"# Undone\n\nThe ibis left.", ImportFormat.MARKDOWN))
     run_jobs()
     tagged = action_create(actor=actor, draft=_tag(added.cube.id, "once"))
     run_jobs()
     job_undo(actor=actor, job_id=tagged.id)
+    job_undo(actor=actor, job_id=imported.id)
     action_create(actor=actor, draft=_tag(added.cube.id, "twice"))
     action_create(actor=actor, draft=ActionDraft(EXPORT, ids=(added.cube.id,)))
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="universal-sentence-encoder", model="", url="", key="")

@@ -8,7 +8,7 @@ from vault.chat.rules import KNOWS_NOTHING, UNSUPPORTED, Evidence
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import content_terms, terms
-from vault.reader.rules import contradicts, decides_yes, is_lead_in, is_question, sentences
+from vault.reader.rules import Clause, contradicts, decides_yes, is_lead_in, is_question, read_clauses, sentences
 
 LEAST_SUPPORT = 0.5  # share of a sentence's words that the memory behind it holds
 FEWEST_SUPPORTED = 3  # words of a sentence that is supported by a part of them; a shorter one needs all
@@ -35,6 +35,7 @@ class _Support:
     text: str
     whole: str
     words: frozenset[str]
+    clauses: frozenset[Clause]
 
 
 def attribute_sentences(answer: str, evidence: Sequence[Evidence], question: str) -> str:
@@ -57,7 +58,7 @@ def attribute_sentences(answer: str, evidence: Sequence[Evidence], question: str
 
 def _make_support(memory: Evidence) -> _Support:
     whole = f"{memory.speaker} {memory.time:%Y-%m-%d} {memory.text}"
-    return _Support(memory.marker, memory.text, whole.casefold(), base_forms(terms(whole)))
+    return _Support(memory.marker, memory.text, whole.casefold(), base_forms(terms(whole)), read_clauses(memory.text))
 
 
 def _find_mark(sentence: str, held: Sequence[_Support], question: str) -> str:
@@ -72,7 +73,7 @@ def _find_mark(sentence: str, held: Sequence[_Support], question: str) -> str:
     exact = [*NUMBER.findall(sentence), *(name for name in entities(sentence) if name not in question.casefold())]
     able = [support for support in held if all(name in support.whole for name in exact)]
     return _mark_best(
-        [support for support in able if not contradicts(sentence, support.text)],
+        [support for support in able if not contradicts(sentence, support.clauses)],
         words,
         1.0 if is_short else LEAST_SUPPORT,
     )

@@ -200,7 +200,9 @@ def _is_valid_statement(cube: Cube) -> bool:
 def _load_contents(
     actor: Actor, wanted: Collection[tuple[UUID, bytes]]
 ) -> tuple[dict[Content, Cube], dict[Statement, Cube]]:
-    """Return the readable cubes with these contents, and those of them that stand, the earliest of each content."""
+    """Return the readable cubes with these contents, and of each content the statement that stands: the earliest,
+    rather one that is not deleted with another memory.
+    """
     if not wanted:
         return {}, {}
     same = _find_same_contents(actor, wanted)
@@ -213,5 +215,5 @@ def _load_contents(
     for cube_id, source_id in CubeSource.objects.filter(cube_id__in=derived).values_list("cube_id", "source_id"):
         origins.setdefault(cube_id, []).append(source_id)
     by_content = {_content_key(cube, origin): cube for cube in cubes for origin in origins.get(cube.id, [None])}
-    standing = {_content_key(cube, None)[:3]: cube for cube in cubes if _is_valid_statement(cube)}
-    return by_content, standing
+    last_wins = sorted(filter(_is_valid_statement, cubes), key=lambda cube: not cube.has_sources)
+    return by_content, {_content_key(cube, None)[:3]: cube for cube in last_wins}

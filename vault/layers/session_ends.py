@@ -1,8 +1,8 @@
 """The end of a stream: its queue moves to the mid-term layer, and what its segments state is distilled, hot or not.
 
-A stream ends when its persona begins another, or when nothing was said for STREAM_IDLE_MINUTES. A further turn opens it
-again. The paper distils hot segments only; a person who tells thirty things once would never have a profile
-(docs/decisions/0079).
+A stream ends when the person whose persona it is begins another, or when nothing was said for STREAM_IDLE_MINUTES; an
+agent's talks with several members do not end each other. A further turn opens it again. The paper distils hot segments
+only; a person who tells thirty things once would never have a profile (docs/decisions/0079).
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,13 @@ from governance.ids import uuid7
 from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.tenants.selectors import tenant_ids
-from governance.vocabulary import Topic
+from governance.vocabulary import PersonaKind, Topic
 
 END_OTHERS = """
 UPDATE vault_stream SET ended_at = statement_timestamp()
-WHERE tenant_id = %s AND persona_id = %s AND id <> %s AND ended_at IS NULL RETURNING id
+WHERE tenant_id = %s AND persona_id = %s AND id <> %s AND ended_at IS NULL
+  AND EXISTS (SELECT 1 FROM governance_persona WHERE id = persona_id AND kind = %s)
+RETURNING id
 """
 END_IDLE = """
 UPDATE vault_stream SET ended_at = statement_timestamp()
@@ -34,8 +36,8 @@ WHERE tenant_id = %s AND stream_id = ANY (%s::uuid[]) AND layer = 'short_term'
 
 
 def streams_end_others(actor: Actor, *, persona_id: UUID, stream_id: UUID) -> None:
-    """End all streams of a persona but one, in the caller's transaction. Writes: Stream …, Page …, OutboxEvent …."""
-    _drain(actor, _fetch_ids(END_OTHERS, [actor.tenant_id, persona_id, stream_id]))
+    """End all streams of a person but one, in the caller's transaction. Writes: Stream …, Page …, OutboxEvent …."""
+    _drain(actor, _fetch_ids(END_OTHERS, [actor.tenant_id, persona_id, stream_id, PersonaKind.USER]))
 
 
 def streams_end_idle() -> int:
@@ -60,7 +62,7 @@ def _drain(actor: Actor, stream_ids: Sequence[UUID]) -> None:
         emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
 
 
-def _fetch_ids(statement: str, values: Sequence[UUID | int]) -> list[UUID]:
+def _fetch_ids(statement: str, values: Sequence[UUID | int | str]) -> list[UUID]:
     with prepared_cursor() as cursor:
         cursor.execute(statement, values)
         return [row[0] for row in cursor.fetchall()]

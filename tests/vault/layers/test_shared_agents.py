@@ -3,13 +3,17 @@
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
+from governance.database import acting
 from governance.personas.services import PersonaDraft, persona_create
 from governance.vocabulary import PersonaKind, RoleName
 from tests.factories import World, person_add
 from tests.vault.api.contract import Contract
 from tests.vault.layers.test_session_ends import ask
 from tests.vault.outbox import run_jobs
+from vault.layers.session_ends import streams_end_idle
+from vault.models import Stream
 
 
 @pytest.fixture
@@ -26,15 +30,13 @@ def eve(world: World) -> Contract:
 
 
 def tell(client: Contract, agent: str, session: str, *texts: str) -> list[dict[str, Any]]:
-    """Tell an agent some texts, begin the next session, and return the stored memories."""
+    """Tell an agent some texts, let the session become idle, and return the stored memories."""
     stored = []
     for text in texts:
         body = {"persona": agent, "session_id": session, "messages": [{"role": "user", "content": text}]}
         stored += client.post("memories/", body).json["results"]
-    client.post(
-        "memories/",
-        {"persona": agent, "session_id": f"{session}-next", "messages": [{"role": "user", "content": "Hi"}]},
-    )
+    with override_settings(STREAM_IDLE_MINUTES=0):
+        assert streams_end_idle() == 1
     run_jobs()
     return stored
 
@@ -44,6 +46,16 @@ def test_member_ends_no_statement_of_another_to_the_same_agent(alice: Contract, 
     tell(eve, agent, "b", "I live in Oslo.")
     found = alice.get(f"memories/{first['id']}/").json
     assert (found["valid_to"], found["superseded_by"], found["version"]) == (None, None, 1)
+
+
+def test_talk_of_a_member_with_an_agent_does_not_end_that_of_another(
+    world: World, alice: Contract, eve: Contract, agent: str
+) -> None:
+    for client, session in ((alice, "a"), (eve, "b")):
+        message = {"role": "user", "content": "I live in Lisbon."}
+        assert client.post("memories/", {"persona": agent, "session_id": session, "messages": [message]}).status == 201
+    with acting(world.alice.actor):
+        assert Stream.objects.filter(ended_at=None).count() == 2
 
 
 def test_statement_of_the_same_member_still_ends_the_one_before(alice: Contract, agent: str) -> None:

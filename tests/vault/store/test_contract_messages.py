@@ -45,6 +45,7 @@ WRITES = {
 SWEEPS = {  # of all tenants, one after the other, each as itself
     "vault/cubes/storage.py": {"_find_first_purge"},
     "vault/jobs/sessions.py": {"sessions_end_idle"},
+    "vault/layers/session_ends.py": {"streams_end_idle"},
     "vault/overview/counts.py": {"counts_ask"},
     "vault/overview/digests.py": {"digests_ask"},
 }

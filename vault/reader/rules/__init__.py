@@ -1,6 +1,16 @@
 """The deterministic reader: sentences and their kinds, statements worth storing, and answers to questions."""
 
-from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_question, contradicts, decides_yes
+from vault.reader.rules.answers import (
+    Answer,
+    Clause,
+    Passage,
+    Quote,
+    about,
+    answer_question,
+    contradicts,
+    decides_yes,
+    read_clauses,
+)
 from vault.reader.rules.calls import (
     Intent,
     MemoryCall,
@@ -19,6 +29,7 @@ from vault.reader.rules.sentences import is_lead_in, sentences
 
 __all__ = [
     "Answer",
+    "Clause",
     "Intent",
     "MemoryCall",
     "Passage",
@@ -39,6 +50,7 @@ __all__ = [
     "memory_call",
     "names_in",
     "needs_past",
+    "read_clauses",
     "read_statements",
     "remove_correction",
     "sentences",

@@ -72,6 +72,7 @@ _NEGATION = re.compile(
     r"|同|管|如|好意思)|没(?!问题|关系|事)|从未|别|\b(?:hates?|dislikes?|detests?)\b|讨厌"
 )
 _CLAUSE = re.compile(r"[,;.!?，；。！？]| but |但是?|可是|不过")
+Clause = tuple[frozenset[str], bool]  # words, and whether it is negated
 _PAST = re.compile(r"\b(?:was|were|had|did)\b|\b\w+ed\b|了|过")
 
 
@@ -327,12 +328,17 @@ def decides_yes(question: str, text: str) -> bool | None:
     return _decide_verdict(asked, text) if asked.kind is QuestionKind.YES_NO else None
 
 
-def contradicts(claim: str, text: str) -> bool:
-    """Return whether a clause of a text with most words of a claim is negated and the claim is not, or vice versa."""
-    words = base_forms(terms(claim))
-    shared = {part: len(words & base_forms(terms(part))) for part in _CLAUSE.split(text.casefold())}
-    most, is_negative = max(shared.values()), _is_negative(claim.casefold())
-    return most > 0 and any(_is_negative(part) != is_negative for part, count in shared.items() if count == most)
+def read_clauses(text: str) -> frozenset[Clause]:
+    """Return the words of each clause of a text, and whether it is negated. Never empty."""
+    parts = set(_CLAUSE.split(text.casefold()))
+    return frozenset((base_forms(terms(part)), _is_negative(part)) for part in parts)
+
+
+def contradicts(claim: str, clauses: frozenset[Clause]) -> bool:
+    """Return whether a clause with most words of a claim is negated and the claim is not, or vice versa."""
+    words, is_negative = base_forms(terms(claim)), _is_negative(claim.casefold())
+    most = max(len(words & clause) for clause, _ in clauses)
+    return most > 0 and any(is_other != is_negative for clause, is_other in clauses if len(words & clause) == most)
 
 
 def _is_negative(clause: str) -> bool:
