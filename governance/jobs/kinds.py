@@ -106,6 +106,14 @@ def remove_kind(name: str) -> None:
     _kinds.pop(name, None)
 
 
+def find_kind(name: str) -> JobKind | None:
+    """Return a kind of job; None for one of another release."""
+    try:
+        return kind_of(name)
+    except LookupError:
+        return None
+
+
 def kind_of(name: str) -> JobKind:
     """Return the kind of job with this name. Raises LookupError."""
     return _kinds[name]

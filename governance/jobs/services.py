@@ -15,7 +15,7 @@ from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import Conflict, FieldError, Invalid, TooManyJobs
 from governance.ids import uuid7
-from governance.jobs.kinds import JobKind, kind_of
+from governance.jobs.kinds import JobKind, find_kind, kind_of
 from governance.jobs.sealed_payloads import seal_request
 from governance.jobs.selectors import OPEN, JobView, job_locate, job_view, jobs_readable
 from governance.jobs.steps import ENDED, job_cancel_now, jobs_reopen
@@ -104,7 +104,7 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         job = job_locate(actor, job_id, lock=True)
-        kind = _find_kind(job.kind)
+        kind = find_kind(job.kind)
         authorize(actor, kind.permission if kind else Permission.OPERATIONS_MANAGE)
         if job.status in ENDED and not job.dead_letter:
             raise Conflict(f"The job is {job.status}; only an open one can be cancelled.")
@@ -117,7 +117,7 @@ def jobs_cancel(*, actor: Actor, kind: str) -> int:
     Returns how many, MOST_CANCELLED at most. Raises Forbidden; Invalid where there is no such kind. Writes as
     `job_cancel`.
     """
-    found = _find_kind(kind)
+    found = find_kind(kind)
     if found is None:
         raise Invalid(errors=[FieldError("kind", "no kind of jobs")])
     authorize(actor, found.permission)
@@ -150,19 +150,21 @@ def _refuse_too_many(actor: Actor, kind: JobKind) -> None:
 
 
 def job_undo(*, actor: Actor, job_id: UUID) -> JobView:
-    """Request the job that undoes this one. Raises NotFound; Forbidden; Conflict if it can no longer be undone.
+    """Request the job that undoes this one. A failed one is cancelled, and cannot be retried.
 
-    Writes: Job …, AuditEntry …, OutboxEvent.
+    Raises NotFound; Forbidden; Conflict if it can no longer be undone. Writes: Job …, AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         job = job_locate(actor, job_id, lock=True)
-        undo = _kind(job).undo
-        if undo is None or job.status != JobStatus.SUCCEEDED or not _is_in_time(job.undo_until):
+        kind = _kind(job)
+        if kind.undo is None or job.status not in ENDED or not _is_in_time(job.undo_until):
             raise Conflict("The job cannot be undone, or not any more.")
+        if job.status == JobStatus.FAILED:
+            _cancel(actor, kind, job)
         Job.objects.filter(id=job.id).update(undo_until=None)
         record(actor=actor, verb=Verb.JOB_UNDONE, object_type="job", object_ids=[job.id])
-        return job_create(actor=actor, kind=undo, settings={"job": str(job.id)})
+        return job_create(actor=actor, kind=kind.undo, settings={"job": str(job.id)})
 
 
 def _record_change(actor: Actor, job: Job, verb: Verb) -> JobView:
@@ -184,17 +186,10 @@ def _reopen_event(actor: Actor, job: Job) -> None:
 
 def _kind(job: Job) -> JobKind:
     """Return the kind of a job. Raises Conflict for a kind of an earlier release."""
-    kind = _find_kind(job.kind)
+    kind = find_kind(job.kind)
     if kind is None:
         raise Conflict("This release has no such kind of job.")
     return kind
-
-
-def _find_kind(name: str) -> JobKind | None:
-    try:
-        return kind_of(name)
-    except LookupError:
-        return None
 
 
 def _is_in_time(until: datetime | None) -> bool:

@@ -13,7 +13,7 @@ from governance.actor import Actor, CallContext
 from governance.audit.services import record, record_denial
 from governance.database import acting
 from governance.errors import DomainError, Forbidden, Unavailable
-from governance.jobs.kinds import JobCancelled, JobKind, JobRun, Step
+from governance.jobs.kinds import JobCancelled, JobKind, JobRun, Step, find_kind
 from governance.jobs.sealed_payloads import open_request, open_result, seal_result
 from governance.models import Job
 from governance.outbox.routes import AGAIN, Route, Task, Write, add_route
@@ -82,13 +82,22 @@ def jobs_fail(actor: Actor, job_ids: Sequence[UUID], reason: str) -> None:
 def jobs_reopen(job_ids: Sequence[UUID]) -> None:
     """Make failed jobs pending again, at the step that failed."""
     Job.objects.filter(id__in=job_ids).update(
-        status=JobStatus.PENDING, dead_letter=False, error=None, finished_at=None, kept_until=None, attempts=0
+        status=JobStatus.PENDING,
+        dead_letter=False,
+        error=None,
+        finished_at=None,
+        kept_until=None,
+        undo_until=None,
+        attempts=0,
     )
 
 
 def job_end(actor: Actor, job: Job) -> None:
-    """Save the job as ended. Writes: Job, AuditEntry."""
+    """Save the job as ended. What it did can be undone, also if it failed or was cancelled. Writes: Job, AuditEntry."""
     job.finished_at = Now()
+    kind = find_kind(job.kind)
+    has_effect = job.status == JobStatus.SUCCEEDED or job.done
+    job.undo_until = Now() + kind.undo_for if kind is not None and kind.undo and has_effect else None
     job.save()
     detail = {"kind": job.kind, "status": job.status}
     record(actor=actor, verb=Verb.JOB_FINISHED, object_type="job", object_ids=[job.id], detail=detail)
@@ -176,7 +185,6 @@ def _save_step(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
         job.save(update_fields=["done", "total", "sealed_result", "state"])
         return AGAIN
     job.status, job.error, job.sealed_request, job.kept_until = JobStatus.SUCCEEDED, None, b"", None
-    job.undo_until = Now() + kind.undo_for if kind.undo else None
     job_end(system, job)
     return None
 

@@ -1,10 +1,11 @@
 """Conversations of MemoryOS and LoCoMo: messages become pages of streams, knowledge facts and a profile."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from django.conf import settings
+from django.db import transaction
 from pydantic import TypeAdapter
 
 from governance.actor import Actor
@@ -13,7 +14,7 @@ from governance.errors import Invalid, TooLarge
 from governance.jobs.kinds import JobRun
 from governance.time_range import is_in_range
 from vault.exchange.archives import LARGEST_DOCUMENT, documents_open
-from vault.exchange.items import LeftOut, is_broken, json_read
+from vault.exchange.items import LeftOut, LeftOutReport, is_broken, json_read, refusal_reason
 from vault.layers.conversation_import import ImportReport, conversations_import
 from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, locomo_parse, memoryos_parse
 from vault.models import Cube
@@ -24,6 +25,7 @@ LONGEST_NAME = 100
 MOST_ITEMS = 20_000  # of a file, which is read as a whole
 ASSISTANT = "long_term_assistant.json"
 CONVERSATION: TypeAdapter[Imported] = TypeAdapter(Imported)
+_Entry = tuple[str, Turn | str]  # place in the file, and a message, fact or profile
 
 
 @dataclass(frozen=True)
@@ -95,27 +97,37 @@ def texts_present(actor: Actor, hashes: Collection[bytes]) -> int:
         return len({bytes(content_hash) for content_hash in rows.values_list("content_hash", flat=True)})
 
 
-def part_store(run: JobRun, imported: Imported) -> tuple[int, ImportReport]:
+def part_store(run: JobRun, imported: Imported, left_out: LeftOutReport) -> tuple[int, ImportReport]:
     """Store the next part, within the caller's transaction; the number of texts looked at so far, and counts.
 
-    Raises and writes what `conversations_import` does.
+    What a policy or rule refuses is added to `left_out`. Raises and writes what `conversations_import` does.
     """
-    turns, texts = imported.turns, len(imported.facts) + len(imported.profiles)
-    start = run.done
-    if start < len(turns):
-        done = min(start + PART, len(turns))
-        part = replace(imported, turns=turns[start:done], facts=(), profiles=())
-    else:
-        first = start - len(turns)
-        last, facts = min(first + PART, texts), len(imported.facts)
-        done = len(turns) + last
-        profiles = imported.profiles[max(first - facts, 0) : max(last - facts, 0)]
-        part = replace(imported, turns=(), facts=imported.facts[first:last], profiles=profiles)
-    given: Mapping[str, Any] = run.settings
-    report = conversations_import(
-        actor=run.actor, imported=part, persona=given["persona"], namespace=given["namespace"]
+    entries: list[_Entry] = [(f"message {number}", turn) for number, turn in enumerate(imported.turns, 1)]
+    entries += [(f"fact {number}", text) for number, text in enumerate(imported.facts, 1)]
+    entries += [(f"profile {number}", text) for number, text in enumerate(imported.profiles, 1)]
+    part = entries[run.done : run.done + PART]
+    return run.done + len(part), _store_allowed(run, part, left_out)
+
+
+def _store_allowed(run: JobRun, part: Sequence[_Entry], left_out: LeftOutReport) -> ImportReport:
+    """Store a part in one call; by halves where any of it is refused."""
+    imported = Imported(
+        turns=tuple(value for _, value in part if isinstance(value, Turn)),
+        facts=tuple(value for place, value in part if isinstance(value, str) and place.startswith("fact")),
+        profiles=tuple(value for place, value in part if isinstance(value, str) and place.startswith("profile")),
     )
-    return done, report
+    given: Mapping[str, Any] = run.settings
+    try:
+        with transaction.atomic():
+            return conversations_import(
+                actor=run.actor, imported=imported, persona=given["persona"], namespace=given["namespace"]
+            )
+    except Invalid as refusal:
+        if len(part) == 1:
+            left_out.add(LeftOut(part[0][0], refusal_reason(refusal)))
+            return ImportReport()
+    middle = len(part) // 4 * 2 or 1  # even, so that no page is cut
+    return _store_allowed(run, part[:middle], left_out).plus(_store_allowed(run, part[middle:], left_out))
 
 
 def request_write(imported: Imported) -> bytes:

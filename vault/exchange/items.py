@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Annotated, Any, BinaryIO, ClassVar
 
@@ -121,6 +121,14 @@ class LeftOutReport:
             report.add(part)
         return report
 
+    @classmethod
+    def read(cls, report: Mapping[str, Any]) -> "LeftOutReport":
+        return cls(dict(report["left_out"]), [LeftOut(**place) for place in report["places"]])
+
+    def write(self) -> dict[str, Any]:
+        """Return the fields `left_out` and `places` of a job's report."""
+        return {"left_out": dict(sorted(self.counts.items())), "places": [asdict(place) for place in self.places]}
+
     @property
     def total(self) -> int:
         return sum(self.counts.values())
@@ -131,6 +139,12 @@ ITEM: TypeAdapter[Item] = TypeAdapter(Item)
 LATER_FIELDS = {
     part.name: part.default for part in fields(Item) if part.name in {"persona", "layer", "state", "expires_at", "held"}
 }
+
+
+def refusal_reason(refusal: Invalid) -> str:
+    """Return the code of a refusal, or the name of the field at fault, as `expires_at`."""
+    is_named = refusal.code == Invalid.code and bool(refusal.errors)
+    return refusal.errors[0].field if is_named else refusal.code
 
 
 class Unfit(Exception):

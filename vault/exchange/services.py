@@ -51,7 +51,7 @@ from vault.exchange.item_drafts import (
     items_of_packs,
     origin_metadata,
 )
-from vault.exchange.items import ITEM, Item, ItemVersion, LeftOut, LeftOutReport
+from vault.exchange.items import ITEM, Item, ItemVersion, LeftOut, LeftOutReport, refusal_reason
 from vault.exchange.sealed_file import SealedFile, sealed_file
 from vault.exchange.upload_parts import job_part_read, job_parts_drop, job_parts_write
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
@@ -233,8 +233,7 @@ def _create_job(actor: Actor, draft: ImportDraft, file: ReadFile, larger: Sealed
     }
     heading: dict[str, Any] = {
         "format": str(draft.form),
-        "left_out": dict(sorted(left_out.counts.items())),
-        "places": [asdict(part) for part in left_out.places],
+        **left_out.write(),
     }
     if signer is not None:
         heading["signer"] = asdict(signer)
@@ -268,15 +267,14 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
 
     def write() -> Step:
         report = {**json.loads(heading), **run.result}
-        left_out = LeftOutReport(dict(report["left_out"]), [LeftOut(**place) for place in report["places"]])
+        left_out = LeftOutReport.read(report)
         counts = _store_part(run, items, ImportCounts(**run.result.get("counts", {})), left_out)
         done = run.done + len(items)
         result = {
             **report,
             "stored": counts.stored,
             "counts": asdict(counts),
-            "left_out": dict(sorted(left_out.counts.items())),
-            "places": [asdict(place) for place in left_out.places],
+            **left_out.write(),
         }
         if done >= total:
             job_parts_drop(run.actor, run.job_id)
@@ -294,12 +292,14 @@ def _read_job_part(run: JobRun) -> list[bytes]:
 
 
 def _conversation_step(run: JobRun, heading: bytes, line: bytes) -> Step:
-    done, report = part_store(run, request_read(line))
+    known = {**json.loads(heading), **run.result}
+    left_out = LeftOutReport.read(known)
+    done, report = part_store(run, request_read(line), left_out)
     stored = report.messages + report.derived + report.facts + report.profiles
     counts = ImportCounts(**run.result.get("counts", {})).plus(
         stored=stored, present=report.present, pages=report.pages
     )
-    result = {"stored": counts.stored, "counts": asdict(counts), **json.loads(heading)}
+    result = {**known, "stored": counts.stored, "counts": asdict(counts), **left_out.write()}
     return Step(state={} if done < (run.total or 0) else None, done=done, result=result)
 
 
@@ -368,7 +368,7 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts, left_o
                 with transaction.atomic():
                     counts = counts.plus(**_add_versions(run, known.id, known.version, item, item.versions[-1:]))
             except Invalid as refusal:
-                left_out.add(LeftOut(places[item.id], _refusal_reason(refusal)))
+                left_out.add(LeftOut(places[item.id], refusal_reason(refusal)))
         else:
             counts = counts.plus(**{state: 1})
     personas = find_personas(actor, (item.persona for item in waiting), run.settings["persona"])
@@ -393,7 +393,7 @@ def _add_allowed(
             counts = _add_memories(run, items, grown, personas, counts)
     except Invalid as refusal:
         if len(items) == 1:
-            left_out.add(LeftOut(places[items[0].id], _refusal_reason(refusal)))
+            left_out.add(LeftOut(places[items[0].id], refusal_reason(refusal)))
             return counts
     else:
         present.update(grown)
@@ -401,12 +401,6 @@ def _add_allowed(
     for item in items:
         counts = _add_allowed(run, [item], present, personas, counts, left_out, places)
     return counts
-
-
-def _refusal_reason(refusal: Invalid) -> str:
-    """The code of a refusal, or the name of the field at fault, as `expires_at`."""
-    is_named = refusal.code == Invalid.code and bool(refusal.errors)
-    return refusal.errors[0].field if is_named else refusal.code
 
 
 def _add_memories(

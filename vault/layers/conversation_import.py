@@ -1,7 +1,7 @@
 """Import of other projects' conversations as memories and pages, through the services that members use."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 
 from django.db.models import Q
@@ -39,6 +39,9 @@ class ImportReport:
     skipped: int = 0
     pictures: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
+
+    def plus(self, other: "ImportReport") -> "ImportReport":
+        return ImportReport(*(mine + more for mine, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 def conversations_import(

@@ -213,6 +213,19 @@ def test_a_job_is_undone_once_and_in_time(world: World, superuser: Superuser) ->
             job_undo(actor=world.alice.actor, job_id=ended.id)
 
 
+def test_what_a_failed_job_did_is_undone_and_the_job_is_not_run_again(world: World) -> None:
+    failing, refused = _count(world.alice, to=3, fails_at=3), _count(world.alice, to=3, fails_at=1)
+    run_jobs()
+    assert (_now(world.alice, failing).status, _now(world.alice, failing).done) == (JobStatus.FAILED, 2)
+    undoing = job_undo(actor=world.alice.actor, job_id=failing.id)
+    run_jobs()
+    assert _now(world.alice, undoing).result == {"undid": str(failing.id)}
+    assert _now(world.alice, failing).status == JobStatus.CANCELLED
+    for change, job in ((job_retry, failing), (job_undo, failing), (job_undo, refused)):
+        with pytest.raises(Conflict):
+            change(actor=world.alice.actor, job_id=job.id)
+
+
 @pytest.mark.parametrize(("who", "refusal"), [("bob", Forbidden), ("charlie", NotFound)])
 def test_another_persons_job_is_not_changed_and_nothing_is_written(
     world: World, who: str, refusal: type[Exception]

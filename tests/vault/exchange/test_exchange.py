@@ -282,6 +282,24 @@ def test_memoryos_folder_of_several_parts_is_stored_whole(world: World, alice: C
         assert Cube.objects.filter(semantic_type="fact", has_sources=False).count() >= 130
 
 
+def test_refused_messages_of_a_memoryos_folder_are_left_out_and_the_others_stored(
+    alice: Contract, olivia: Contract
+) -> None:
+    create_policy(olivia, "pii", {"action": "refuse"})
+    pages = [
+        {"user_input": text, "agent_response": "Noted well.", "timestamp": f"2026-05-02 10:{at:02}:00"}
+        for at, text in enumerate(["I saw a heron.", "Write to joe@corp.com.", "I saw an otter.", "I saw a kite."])
+    ]
+    lines = {"user_profiles": {}, "knowledge_base": [{"knowledge": "Likes herons."}, {"knowledge": "Is bo@corp.com."}]}
+    changed = {"users/maya/short_term.json": pages, "users/maya/long_term_user.json": lines}
+    result = import_file(alice, memoryos_folder(**changed), format="memoryos")
+    refused = [part for part in result["places"] if part["reason"] == "pii_refused"]
+    assert ([part["place"] for part in refused], result["left_out"]["pii_refused"]) == (["message 5", "fact 2"], 2)
+    contents = alice.list_contents()
+    assert not [text for text in contents if "corp.com" in text]
+    assert {"I saw a heron.", "I saw an otter.", "I saw a kite.", "Likes herons."} <= set(contents)
+
+
 @each_case(
     "changed",
     [
