@@ -35,10 +35,18 @@ class MemoryList(TypedDict):
     memories: list[MemoryItem]
 
 
+class SkippedMessage(TypedDict):
+    """A message that was not stored, by its place in the call, from 0."""
+
+    index: int
+    reason: str
+
+
 class AdditionResult(MemoryList):
-    """count: of all memories that were added; the list has the first ones."""
+    """count: of all memories that were added; the list has the first ones. skipped: messages that were not stored."""
 
     count: int
+    skipped: NotRequired[list[SkippedMessage]]
 
 
 class ResultPage(MemoryList):

@@ -26,6 +26,7 @@ from memos_web.mcp.schemas import (
     MemoryList,
     OneMemory,
     ResultPage,
+    SkippedMessage,
     VersionItem,
     VersionList,
     plain_schema,
@@ -155,13 +156,19 @@ async def add_conversation(
     """Read a conversation and keep what is stated in it. Greetings and questions are not kept."""
     common = _without_none(namespace=namespace, persona=persona, session_id=session_id)
     stored: list[dict[str, Any]] = []
+    skipped: list[SkippedMessage] = []
     done = 0
     for part in split_messages(messages):
         added = await _call(ctx, "POST", "memories/", body={"messages": part, **common})
         stored += [memory for memory in added["results"] if memory["semantic_type"] != "dialogue"]
+        skipped += [{"index": done + bad["index"], "reason": bad["errors"][0]["message"]} for bad in added["skipped"]]
         done += len(part)
         await ctx.report_progress(done, len(messages), f"{len(stored)} memories")
-    return {**_quote_memories(stored[:MOST_ADDED]), "count": len(stored)}
+    shown = _quote_memories(stored[:MOST_ADDED])
+    found: AdditionResult = {"note": shown["note"], "memories": shown["memories"], "count": len(stored)}
+    if skipped:
+        found["skipped"] = skipped
+    return found
 
 
 def split_messages(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

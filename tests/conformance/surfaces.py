@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.factories import World
+from tests.mcp.agent import Agent, ToolRefused, as_agent
 from tests.mem0.test_rights import sent as send_mem0
 from tests.product.test_product import sent as send_memos
 
@@ -52,6 +53,26 @@ def _send_mem0(world: World, method: str, path: str, body: Any) -> Reply:
 
 def _send_memos(world: World, method: str, path: str, body: Any) -> Reply:
     return send_memos(world, "alice", method, path, body)
+
+
+def _send_mcp(world: World, method: str, path: str, body: Any) -> Reply:
+    """Call a tool, with those blanks and nulls alone that its arguments may have."""
+    if body.get("persona"):
+        world.client("alice").post("personas/?ensure=true", {"name": body["persona"]})
+    given = {name: value for name, value in body.items() if value is not None}
+
+    async def act(agent: Agent) -> Reply:
+        try:
+            return 200, await agent.tool(path, **given)
+        except ToolRefused as refused:
+            return 400, str(refused)
+
+    return as_agent(world.alice.key.text, act)
+
+
+def _mcp_filters(asked: dict[str, Any]) -> dict[str, Any]:
+    names = {"user": "persona", "run": "session_id", "since": "after", "until": "before"}
+    return {names[name]: value for name, value in asked.items()}
 
 
 def _rest_filters(asked: dict[str, Any]) -> dict[str, Any]:
@@ -118,4 +139,14 @@ MEMOS = Surface(
     _memos_filters,
     _memos_texts,
 )
-SURFACES = (REST, MEM0, MEMOS)
+MCP = Surface(
+    "MCP",
+    _send_mcp,
+    "add_conversation",
+    "search_memories",
+    {"user": "persona", "run": "session_id"},
+    {},
+    _mcp_filters,
+    lambda reply: [row["content"] for row in reply["memories"]],
+)
+SURFACES = (REST, MEM0, MEMOS, MCP)
