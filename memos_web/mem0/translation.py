@@ -21,6 +21,7 @@ OF_WILDCARD = ("eq", "ne", "in")
 FIELDS = {"user_id": "persona", "run_id": "session_id", "categories": "tags", "memory_ids": "id"}
 FIELDS |= {"created_at": "said_at", "timestamp": "said_at", "updated_at": "updated_at", "expiration_date": "expires_at"}
 FIELDS |= {name: f"metadata.{name}" for name in IN_METADATA}
+FIELDS |= {"text": "content", "keywords": "content"}
 TIMES = ("created_at", "timestamp", "updated_at")
 LENGTH_OF_DATE = len("2026-05-01")
 FEEDBACK = {"POSITIVE": "useful", "NEGATIVE": "wrong", "VERY_NEGATIVE": "wrong"}

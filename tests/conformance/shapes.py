@@ -13,7 +13,9 @@ SAID_AT = "2026-05-02T20:00:00-05:00"
 TOOL, TEXT, FOUND, EMPTY = "tool memory", "text", "found", "empty"
 READ = "taken, states nothing"
 WITHOUT_STATEMENT = {"MCP": READ}  # the tool reads every conversation
-NO_ARGUMENT = {"MCP": "–"}  # the tools have no argument for it
+NONE = "–"  # a surface has no argument for it
+NO_ARGUMENT = {"MCP": NONE}
+OF_MEM0 = {"MCP": NONE, "MemOS": NONE}
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,10 @@ SHAPES = (
         HERON, {"metadata": {"stars": 5}}, {"stars": 4}), NO_ARGUMENT),
     Shape("`gte` on metadata, of less", "docs/mem0.md", EMPTY, _find(
         HERON, {"metadata": {"stars": 3}}, {"stars": 4}), NO_ARGUMENT),
+    Shape("all words of `keywords`", "mem0 docs/platform/features/v2-memory-filters.mdx", FOUND, _find(
+        HERON, {}, {"words": "MILL heron"}), OF_MEM0),
+    Shape("not all words of `keywords`", "mem0 docs/platform/features/v2-memory-filters.mdx", EMPTY, _find(
+        HERON, {}, {"words": "heron hut"}), OF_MEM0),
     Shape("the same sentence three times", "mem0 1674", "1 memory, 3 occasions", _say_three_times),
     Shape("\"yesterday\" at 20:00 -05:00", "hermes-agent 46424, oh-my-pi 2363", "2026-05-01", _read_yesterday),
 )  # fmt: skip

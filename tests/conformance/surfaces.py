@@ -32,7 +32,7 @@ class Surface:
         return self.send(world, "POST", self.add_path, {"messages": messages, **self.fast, **body})
 
     def find(self, world: World, query: str = "heron", **asked: Any) -> list[str]:
-        """The texts of a search. asked: user, run, since, until, stars (at least), any_run."""
+        """The texts of a search. asked: user, run, since, until, stars (at least), words, any_run."""
         body = {"query": query, **self.defaults, **self.filters({"user": USER, **asked})}
         status, reply = self.send(world, "POST", self.search_path, body)
         assert status == 200, reply
@@ -76,30 +76,33 @@ def _mcp_filters(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rest_filters(asked: dict[str, Any]) -> dict[str, Any]:
-    leaves = _leaves(asked, user="persona", run="session_id", time="said_at", stars="metadata.stars")
+    leaves = _leaves(asked, user="persona", run="session_id", time="said_at", stars="metadata.stars", words="content")
     leaves += [{"session_id": {"exists": True}}] if asked.get("any_run") else []
     return {"filters": {"AND": leaves}}
 
 
 def _mem0_filters(asked: dict[str, Any]) -> dict[str, Any]:
-    leaves = _leaves(asked, user="user_id", run="run_id", time="created_at", stars="stars")
+    leaves = _leaves(asked, user="user_id", run="run_id", time="created_at", stars="stars", words="keywords")
     leaves = [{"metadata": leaf} if "stars" in leaf else leaf for leaf in leaves]
     leaves += [{"run_id": "*"}] if asked.get("any_run") else []
     return {"filters": {"AND": leaves}}
 
 
 def _memos_filters(asked: dict[str, Any]) -> dict[str, Any]:
-    leaves = _leaves(asked, user="user_id", run="conversation_id", time="created_at", stars="info.stars")
+    leaves = _leaves(
+        asked, user="user_id", run="conversation_id", time="created_at", stars="info.stars", words="content"
+    )
     leaves += [{"conversation_id": "*"}] if asked.get("any_run") else []
     return {"filter": {"and": leaves}}
 
 
-def _leaves(asked: dict[str, Any], *, user: str, run: str, time: str, stars: str) -> list[dict[str, Any]]:
+def _leaves(asked: dict[str, Any], *, user: str, run: str, time: str, stars: str, words: str) -> list[dict[str, Any]]:
     given = {
         user: asked["user"],
         run: asked.get("run"),
         time: {name: asked[word] for name, word in (("gte", "since"), ("lt", "until")) if word in asked},
         stars: {"gte": asked["stars"]} if "stars" in asked else None,
+        words: {"contains": asked["words"]} if "words" in asked else None,
     }
     return [{name: value} for name, value in given.items() if value]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.shapes import NO_ARGUMENT, SHAPES, Shape
+from tests.conformance.shapes import NONE, SHAPES, Shape
 from tests.conformance.surfaces import SURFACES, Surface
 from tests.factories import World
 from tests.harness.servers import ROOT
@@ -15,7 +15,7 @@ HEAD = """\
 
 After this page you know what each surface makes of what clients of other products send. A source with a number is a
 public issue of the project where the shape was reported; the others are published code or documentation.
-The table is generated from `tests/conformance/shapes.py`, and every cell is tested. A tool of [MCP](mcp.md) has no
+The table is generated from `tests/conformance/shapes.py`, and every cell is tested. A surface has no
 argument for some shapes (–).
 
 """
@@ -35,7 +35,7 @@ def write_page() -> str:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_shape_becomes_what_the_table_says(world: World, shape: Shape, surface: Surface) -> None:
     expected = shape.expect(surface.name)
-    assert expected == NO_ARGUMENT.get(surface.name) or shape.act(world, surface) == expected
+    assert expected == NONE or shape.act(world, surface) == expected
 
 
 def test_page_shows_the_table() -> None:

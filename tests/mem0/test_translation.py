@@ -47,6 +47,7 @@ from memos_web.protocols import NotTranslated
             {"filters": {"user_id": "anna"}, "start_date": "2026-01-01", "categories": ["food"]},
             {"AND": [{"persona": "anna"}, {"tags": {"in": ["food"]}}, {"said_at": {"gte": "2026-01-01"}}]},
         ),
+        ({"filters": {"keywords": {"icontains": "Green tea"}}}, {"content": {"contains": "Green tea"}}),
         ({}, None),
     ],
 )
@@ -57,7 +58,7 @@ def test_filters_say_the_same(asked: dict[str, Any], ours: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "names"),
     [
-        ({"filters": {"keywords": {"contains": "tea"}}}, "keywords"),
+        ({"filters": {"structured_attributes": {"contains": "tea"}}}, "structured_attributes"),
         ({"filters": {"user_id": {"like": "a"}}}, "like"),
         ({"filters": {"user_id": {"nin": ["*"]}}}, "nin"),
         ({"filters": {"run_id": {"icontains": "*"}}}, "run_id"),

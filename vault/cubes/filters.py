@@ -24,6 +24,8 @@ from governance.models import Persona
 from governance.personas.services import PERSONA_NAME, is_persona_name
 from governance.time_range import OUT_OF_RANGE
 from vault.index import marks
+from vault.index.terms import WORD_KIND
+from vault.lexicon.tokens import terms
 from vault.models import ArchivedPosting, CubeUse, Posting
 from vault.models.cube import AskedOfEachRow
 from vault.models.namespace import NOTHING
@@ -60,6 +62,7 @@ PRESENT = {"persona": "persona_id", "session_id": "session_token"}
 PRESENT |= {name: name for name in ("event_time", "valid_from", "valid_to", "expires_at")}
 NUMBERS = ("importance", "heat")
 DIALOGUE_ONLY = "dialogue_only"
+CONTENT = "content"  # by its words, which the index has; so are title and speaker
 KNOWN = (
     "id",
     *ENUMERATIONS,
@@ -70,6 +73,7 @@ KNOWN = (
     *NUMBERS,
     "tags",
     *marks.KEYED_FIELDS,
+    CONTENT,
     "metadata.<key>",
 )
 
@@ -128,6 +132,8 @@ class _FilterReader:
             return self._read_presence(name, operand, path)
         if name in marks.KEYED_FIELDS or name.startswith("metadata."):
             return self._read_keyed(name, operator, operand, path)
+        if name == CONTENT:
+            return self._read_words(operator, operand, path)
         if name == "tags":
             return _any_condition(operator, operand, path, lambda value: Q(tags__contains=[_read_text(value, path)]))
         if name in ENUMERATIONS:
@@ -175,6 +181,19 @@ class _FilterReader:
             wanted = [mark for text in texts for mark in marks.value_marks(self.maker, name, text)]
         found = mark_condition(*wanted, archived=self.archived)
         return ~found if operator == "ne" else found
+
+    def _read_words(self, operator: str, operand: Any, path: str) -> Q:
+        """Return the condition that a memory has all words of a text."""
+        if operator != "contains":
+            raise _fault(path, "unknown operator; known here is contains")
+        words = dict.fromkeys(terms(_read_text(operand, path)))
+        if not words:
+            raise _fault(path, "words are needed that say more than the, of or 的")
+        condition, tokens = Q(), self.maker.tokens(WORD_KIND)
+        for word in words:
+            self._count_lookup(path)
+            condition &= mark_condition(tokens[word], archived=self.archived)
+        return condition
 
     def _read_range(self, name: str, operator: str, operand: Any, path: str) -> Q:
         try:
