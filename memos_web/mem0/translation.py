@@ -25,7 +25,7 @@ FIELDS |= {"text": "content", "keywords": "content"}
 TIMES = ("created_at", "timestamp", "updated_at")
 LENGTH_OF_DATE = len("2026-05-01")
 FEEDBACK = {"POSITIVE": "useful", "NEGATIVE": "wrong", "VERY_NEGATIVE": "wrong"}
-NO_PAGES = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
+NO_PAGES = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": {"in": ["short_term", "mid_term"]}}]}}
 # What a caller may send and what then happens anyway: answers have this form, and words are always searched for.
 WITHOUT_EFFECT = frozenset({"output_format", "version", "async_mode", "latest_only", "keyword_search", "rerank"})
 

@@ -131,7 +131,7 @@ def limits_of(body: Json) -> dict[str, int]:
 
 def filters_of(body: Json) -> Json:
     """Our filter for all that limits a call. Pages of dialogue are left out: what they state is stored beside them."""
-    pages: Json = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
+    pages: Json = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": {"in": ["short_term", "mid_term"]}}]}}
     return join_filters("AND", [pages, *conditions_of(body)])
 
 

@@ -160,4 +160,6 @@ def test_fast_mode_stores_messages_as_they_are() -> None:
 
 
 def test_filter_keeps_pages_of_dialogue_out() -> None:
-    assert filters_of({}) == {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
+    assert filters_of({}) == {
+        "NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": {"in": ["short_term", "mid_term"]}}]}
+    }

@@ -16,13 +16,14 @@ from django.db.models import F
 from governance.actor import Actor
 from governance.errors import Unavailable
 from vault.content.words import words_open
-from vault.index.facets import INDEXED_FIELDS, indexed_fields
+from vault.index.facets import INDEXED_FIELDS, LAYERS, indexed_fields
 from vault.index.terms import searchable_text
 from vault.models.cube import Cube, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
 from vault.providers.ports import Embedder, ProviderUnavailable
 from vault.providers.registry import embedder, embedder_by_name
+from vault.vocabulary import Layer
 
 logger = logging.getLogger(__name__)
 
@@ -118,8 +119,11 @@ def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
     """Store the vectors of cubes whose embedded version is still the present one; return the ids of these cubes."""
     # Locked: a memory that is being deleted must not get its vector back.
     named = Cube.objects.filter(id__in={row.cube_id for row in rows}, is_indexed=True, is_cold=False).order_by("id")
-    present = set(named.select_for_update(no_key=True).values_list("id", "version"))
-    current = [row for row in rows if (row.cube_id, row.version) in present]
+    locked = named.select_for_update(no_key=True).values_list("id", "version", "layer")
+    layers = {(cube_id, number): layer for cube_id, number, layer in locked}
+    current = [row for row in rows if (row.cube_id, row.version) in layers]
+    for row in current:  # the page of a message may have moved since it was read
+        row.layer = LAYERS[Layer(layers[row.cube_id, row.version])]
     Embedding.objects.bulk_create(
         current,
         update_conflicts=True,

@@ -1,9 +1,11 @@
 """Postings: rows of the inverted index of keyed tokens, written and deleted in the transaction of their cube."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any, Protocol
 from uuid import UUID
+
+from django.db import connection
 
 from governance.prepared import prepared_cursor, sql_array
 from vault.index.facets import LAYERS, TYPES
@@ -26,6 +28,24 @@ ORDER BY entry.term, cube.id
 DELETE = """
 DELETE FROM {table} AS posting USING unnest(%s::bigint[], %s::uuid[]) AS entry (term, cube_id)
 WHERE posting.tenant_id = %s AND posting.term = entry.term AND posting.cube_id = entry.cube_id
+"""
+MOVE = """
+WITH moved AS (
+  UPDATE vault_cube SET layer = %(layer)s WHERE tenant_id = %(tenant)s AND layer = %(before)s AND id IN (
+    SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY(%(cubes)s::uuid[]) ORDER BY id FOR UPDATE)
+  RETURNING id, version
+), entry AS (
+  SELECT one.cube_id, unnest(one.terms) AS term FROM vault_cubeversion AS one
+  JOIN moved ON moved.id = one.cube_id AND moved.version = one.number WHERE one.tenant_id = %(tenant)s
+), found AS (
+  UPDATE vault_posting AS one SET layer = %(number)s FROM entry
+  WHERE one.tenant_id = %(tenant)s AND one.term = entry.term AND one.cube_id = entry.cube_id
+), archived AS (
+  UPDATE vault_archivedposting AS one SET layer = %(number)s FROM entry
+  WHERE one.tenant_id = %(tenant)s AND one.term = entry.term AND one.cube_id = entry.cube_id
+)
+UPDATE vault_embedding AS one SET layer = %(number)s FROM moved
+WHERE one.tenant_id = %(tenant)s AND one.cube_id = moved.id
 """
 INSERT_SEARCHABLE = INSERT.format(table="vault_posting")
 INSERT_ARCHIVED = INSERT.format(table="vault_archivedposting")
@@ -87,3 +107,17 @@ def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:
     """Delete the postings of one version by key."""
     for model in (Posting, ArchivedPosting):
         model.objects.filter(cube_id=cube_id, term__in=terms).delete()
+
+
+def layer_move(tenant_id: UUID, cube_ids: Iterable[UUID], *, before: Layer, after: Layer) -> None:
+    """Move those memories that are in one layer to another, in all indexes. One statement."""
+    cubes = sql_array(sorted(cube_ids))
+    values: dict[str, Any] = {
+        "tenant": tenant_id,
+        "cubes": cubes,
+        "before": before,
+        "layer": after,
+        "number": LAYERS[after],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(MOVE, values)

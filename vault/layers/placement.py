@@ -21,6 +21,7 @@ from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Topic, Verb
+from vault.index.postings import layer_move
 from vault.layers.constants import constants_in_force
 from vault.layers.page_texts import choose_gist, keyword_marks, pages_open
 from vault.layers.rules import Constants, best_segment, continues
@@ -28,7 +29,7 @@ from vault.layers.scores import SegmentQuery, coldest_segments, hot_ids, segment
 from vault.models import Page, Segment
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
-from vault.vocabulary import PageLayer
+from vault.vocabulary import Layer, PageLayer
 
 PART = 100  # pages of one transaction
 MOST_SEGMENT_KEYWORDS = 24
@@ -77,7 +78,8 @@ class Reading:
 def pages_place(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Place the written pages of streams, in order, each once.
 
-    Texts are read, and the model called, outside the transaction. Writes: Page …, Segment …, AuditEntry, OutboxEvent ….
+    Texts are read, and the model called, outside the transaction. The messages of a page that joins a segment are of
+    the mid-term layer from then on. Writes: Page …, Segment …, Cube …, Posting …, AuditEntry, OutboxEvent ….
     """
     stream_ids = list(dict.fromkeys(UUID(str(payload["stream"])) for payload in payloads))
     readings = {stream_id: _read_pages(actor, stream_id) for stream_id in stream_ids}
@@ -174,6 +176,9 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         done += 1
     if done:
         placer.finish()
+        placed = [page for page in pages[:done] if page.segment_id]
+        cubes = {cube_id for page in placed for cube_id in (page.query_id, page.response_id) if cube_id}
+        layer_move(actor.tenant_id, cubes, before=Layer.SHORT_TERM, after=Layer.MID_TERM)
         record(
             actor=actor,
             verb=Verb.SEGMENT_CHANGED,

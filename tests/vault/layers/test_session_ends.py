@@ -86,6 +86,18 @@ def test_idle_session_ends_once_and_a_further_message_opens_it(world: World, ali
         assert Page.objects.filter(layer=PageLayer.SHORT_TERM).count() == 1
 
 
+def test_messages_of_an_ended_session_are_found_in_the_mid_term_layer(alice: Contract, charlie: Contract) -> None:
+    say(alice, *ENGLISH)
+    begin_next(alice)
+    listed = alice.get("memories/?layer=mid_term&page_size=100").json["results"]
+    assert "I work as a bookbinder." in {memory["content"] for memory in listed}
+    for mode in ("lexical", "dense", "hybrid"):
+        (best, *_) = alice.search("bookbinder", filters={"layer": "mid_term"}, mode=mode)
+        assert (best["content"], best["layer"]) == ("I work as a bookbinder.", "mid_term")
+        assert alice.search("bookbinder", filters={"layer": "short_term"}, mode=mode) == []
+    assert charlie.search("bookbinder", filters={"layer": "mid_term"}) == []
+
+
 def test_bob_and_charlie_get_nothing_of_alices_profile(world: World, alice: Contract, bob: Contract) -> None:
     say(alice, *ENGLISH)
     begin_next(alice)
