@@ -9,6 +9,8 @@ DO $$ BEGIN
   GRANT pg_checkpoint TO memos_maintainer;
   GRANT USAGE ON SCHEMA public TO memos_maintainer;
   GRANT EXECUTE ON FUNCTION pg_switch_wal() TO memos_maintainer;
-  GRANT MAINTAIN ON ALL TABLES IN SCHEMA public TO memos_maintainer;
-  ALTER DEFAULT PRIVILEGES FOR ROLE memos_owner IN SCHEMA public GRANT MAINTAIN ON TABLES TO memos_maintainer;
+  IF current_setting('server_version_num')::int >= 170000 THEN -- PostgreSQL 16 has no such right
+    GRANT MAINTAIN ON ALL TABLES IN SCHEMA public TO memos_maintainer;
+    ALTER DEFAULT PRIVILEGES FOR ROLE memos_owner IN SCHEMA public GRANT MAINTAIN ON TABLES TO memos_maintainer;
+  END IF;
 END $$;

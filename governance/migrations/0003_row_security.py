@@ -10,6 +10,7 @@ from governance.tenancy_sql import (
     CURRENT_USER,
     GRANTED,
     READ,
+    UUID7,
     grant,
     grant_table,
     person_table,
@@ -35,6 +36,7 @@ END $$
 """
 MEMBER = {"member_id": "governance_member"}
 TENANT_TABLES = [
+    [UUID7],
     [REMEMBER],
     tenant_table("governance_role", ADD),
     tenant_table("governance_member", references={"role_id": "governance_role"}),

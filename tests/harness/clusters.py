@@ -23,7 +23,7 @@ MAKERS = (  # besides the migrations and what they import
 
 def cached_cluster(make: Callable[[], AbstractContextManager[Path]]) -> Path:
     """The folder of the cached cluster; if there is none, it is copied from the one that `make` gives."""
-    folder = _cluster_folder() / digest()
+    folder = _cluster_folder() / f"{digest()}{os.environ.get('TEST_POSTGRES', '')}"
     if not folder.is_dir():
         draft = Path(tempfile.mkdtemp(dir=folder.parent))
         with make() as made:

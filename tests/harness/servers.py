@@ -24,6 +24,7 @@ from tests.harness.scratch import scratch_place
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
+RELEASE = int(os.environ.get("TEST_POSTGRES", postgres.RELEASE))  # of PostgreSQL: 16 or 18
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ class Servers:
     def below(cls, folder: Path) -> "Servers":
         account = server_account()
         return cls(
-            postgres=Postgres(folder / "pg", folder / "run", folder / "postgres.log", account, durable=False),
+            postgres=Postgres(
+                folder / "pg", folder / "run", folder / "postgres.log", account, durable=False, release=RELEASE
+            ),
             redis=Redis(folder / "redis", folder / "run", folder / "redis.log", account),
         )
 

@@ -45,6 +45,7 @@ SELECT to_regrole('memos_maintainer') IS NOT NULL AND pg_has_role(current_user, 
   has_function_privilege('memos_maintainer', 'pg_switch_wal()', 'EXECUTE')
 """
 MISSING = ("the role memos_maintainer", "the right MAINTAIN on every table", "pg_checkpoint", "pg_switch_wal()")
+TOO_OLD = "the right MAINTAIN, which PostgreSQL has from 17 on"
 
 
 class ReclaimState(StrEnum):
@@ -88,9 +89,14 @@ def reclaim_state() -> ReclaimState:
 def list_missing_rights() -> list[str]:
     """Return the rights that the task lacks on this server; empty if it can run."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regrole('memos_maintainer') IS NOT NULL")
-        if not cursor.fetchone()[0]:
+        cursor.execute(
+            "SELECT to_regrole('memos_maintainer') IS NOT NULL, current_setting('server_version_num')::int < 170000"
+        )
+        has_role, is_too_old = cursor.fetchone()
+        if not has_role:
             return [MISSING[0]]
+        if is_too_old:
+            return [TOO_OLD]
         cursor.execute(RIGHTS)
         return [name for name, held in zip(MISSING, cursor.fetchone(), strict=True) if not held]
 
