@@ -88,8 +88,8 @@ client-typescript: $(VENV)/.dev node-packages ## build the TypeScript client in 
 	$(WITHOUT_DATABASE) $(MANAGE) spectacular --format openapi-json --file clients/typescript/schema.json
 	@cd clients/typescript && npm run --silent build
 
-verify-full: $(VENV)/.dev chromium node-packages memos-client adapters ## what test leaves out, or its PART=1 to 8
-	@exec $(PYTHON) -m pytest -n 2 --full $(if $(PART),--part=$(PART),--full-size)
+verify-full: $(VENV)/.dev chromium node-packages memos-client adapters ## what test leaves out, or its PART=1 to 8, on PostgreSQL 16
+	@exec env TEST_POSTGRES=16 $(PYTHON) -m pytest -n 2 --full $(if $(PART),--part=$(PART),--full-size)
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
 $(PYTHON):

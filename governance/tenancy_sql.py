@@ -111,8 +111,8 @@ DO $$ BEGIN
   IF current_setting('server_version_num')::int < 180000 THEN
     CREATE FUNCTION public.uuidv7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $function$
       SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
-        substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1),
-        'hex')::uuid
+        substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
+        52, 1), 53, 1), 'hex')::uuid
     $function$;
   END IF;
 END $$
