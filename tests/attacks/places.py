@@ -174,15 +174,17 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
 }
 QUERIES: Mapping[str, Sequence[str]] = {
-    "api/v1/memories/": ("", "?deleted=true", "?layer=long_term&provenance=true"),
+    "api/v1/memories/": ("", "?deleted=true", "?inactive=true", "?layer=long_term&provenance=true"),
     "api/v1/memories/<uuid:memory_id>/diff/": ("?from=1&to=1",),
     "api/v1/reviews/": ("", "?status=accepted", "?status=superseded"),
     "graph/": ("?around={question}",),
-    "memories/": ("", "?q={question}", "?deleted=true"),
+    "memories/": ("", "?q={question}", "?inactive=true"),
     "memories/playground/": ("?q={question}",),
     "palette/": ("?q={question}",),
 }
-TRASH = frozenset({"api/v1/memories/?deleted=true", "memories/?deleted=true"})  # what who may delete can restore
+TRASH = frozenset(  # what who may delete can restore
+    {"api/v1/memories/?deleted=true", "api/v1/memories/?inactive=true", "memories/?inactive=true"}
+)
 DECIDING = frozenset({"api/v1/reviews/", "reviews/"})  # show who may decide the derived text that waits
 WITHOUT_BELOW = frozenset(
     {"api/v1/memories/bulk/", "api/v1/namespaces/", "api/v1/personas/", "namespaces/"}

@@ -30,7 +30,8 @@ ACTIONS = [*BulkAction, EXPORT]
 
 
 class ArgumentsInput(StrictSerializer):
-    """Arguments of an action: a tag, the path of a namespace, an expiry (null: never), a reason, a layer."""
+    """Arguments of an action: a tag, the path of a namespace, an expiry (null: never; of `restore`, the new one of
+    expired memories), a reason, a layer."""
 
     tag = TextField(max_length=100, required=False)
     namespace = TextField(max_length=200, required=False)
@@ -42,7 +43,7 @@ class ArgumentsInput(StrictSerializer):
 class ActionInput(StrictSerializer):
     action = serializers.ChoiceField(choices=ACTIONS)
     ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
-    filters = serializers.JSONField(required=False, help_text="As in a search; of `restore`, over deleted memories.")
+    filters = serializers.JSONField(required=False, help_text="As in a search; of `restore`, over inactive memories.")
     args = ArgumentsInput(required=False)
     expected_count = WholeField(
         required=False, min_value=0, help_text="Of the dry run: 409 where it is another one by now."

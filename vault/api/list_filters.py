@@ -30,13 +30,18 @@ SAME = {
     "task_id": None,
 }
 DESCRIPTIONS = {"namespace": "Path, with all below it; or an id, without.", "persona": "Id or name."}
-FILTERS = (*SAME, "tag", "created_after", "created_before", "deleted", "filters")
+FILTERS = (*SAME, "tag", "created_after", "created_before", "deleted", "inactive", "filters")
 LIST_PARAMETERS = [
     *(
         OpenApiParameter(name, str, enum=[*kind] if kind else None, description=DESCRIPTIONS.get(name, ""))
         for name, kind in SAME.items()
     ),
     OpenApiParameter("deleted", bool, description="true: deleted memories that can still be restored, and no others."),
+    OpenApiParameter(
+        "inactive",
+        bool,
+        description="true: deleted, expired and archived memories that can be restored, and no others.",
+    ),
     OpenApiParameter("tag", str),
     OpenApiParameter("created_after", str, description="RFC 3339, or a date: its first moment in UTC."),
     OpenApiParameter("created_before", str, description="RFC 3339, or a date: its first moment in UTC."),
@@ -52,7 +57,8 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
             raise Invalid(errors=[FieldError(name, "NUL cannot be searched for")])
     asked = {name: value for name, value in asked.items() if value.strip()}
     maker = token_maker(actor.tenant_id)
-    condition = Q() if "state" in asked else Q(state__in=SHOWN)
+    is_inactive = asked.get("inactive") == "true"
+    condition = Q() if "state" in asked or is_inactive else Q(state__in=SHOWN)
     for name, value in asked.items():
         if name in SAME:
             found = filter_read(maker, {name: value}, path="")
@@ -62,7 +68,7 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
     filters = _json_object(asked["filters"]) if "filters" in asked else {}
     if filters:
         condition &= filter_read(maker, filters)
-    if asked.get("deleted") != "true":
+    if asked.get("deleted") != "true" and not is_inactive:
         condition &= message_condition({"AND": [filters, {"semantic_type": asked.get("semantic_type")}]})
     if "created_after" in asked:
         condition &= Q(created_at__gt=read_moment_or_date(asked["created_after"], "created_after"))

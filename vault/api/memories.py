@@ -116,6 +116,7 @@ class MemoriesView(ApiView):
                 actor=actor,
                 matching=list_condition(actor, request.query_params),
                 deleted=flag(request, "deleted"),
+                inactive=flag(request, "inactive"),
                 pages=pages,
             )
             manifest = _make_manifest(actor, views) if flag(request, "provenance") else {}

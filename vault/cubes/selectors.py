@@ -74,17 +74,21 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
 
 
 @with_blobs
-def cubes_list(*, actor: Actor, matching: Q, pages: Pages, deleted: bool = False) -> list[CubeView]:
+def cubes_list(
+    *, actor: Actor, matching: Q, pages: Pages, deleted: bool = False, inactive: bool = False
+) -> list[CubeView]:
     """Return a page of the matching cubes that the actor may read, newest first.
 
-    deleted: return the cubes that can still be restored; this needs the right to delete.
+    deleted: return the cubes that can still be restored; inactive: those, the expired and the archived ones. Both need
+    the right to delete.
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_READ)
-    if deleted:
+    if deleted or inactive:
         authorize(actor, Permission.MEMORY_DELETE)
     with acting(actor):
-        rows = Cube.objects.restorable_by(actor) if deleted else Cube.objects.visible_to(actor)
+        rows = Cube.objects.inactive_for(actor) if inactive else Cube.objects.visible_to(actor)
+        rows = Cube.objects.restorable_by(actor) if deleted else rows
         page = pages.take(rows.filter(matching).order_by("-id").only("id"))
         return cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
 

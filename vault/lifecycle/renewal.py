@@ -17,9 +17,10 @@ from vault.cubes.eligibility import index_cubes
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.moves_and_rollbacks import cube_change_ask
-from vault.cubes.services import check_version, cube_update
+from vault.cubes.services import check_version, cube_restore, cube_update
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.rules import Cause
+from vault.lifecycle.services import cube_transition
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube, CubeOrigin, StateTransition
 from vault.vocabulary import State
@@ -69,6 +70,25 @@ def cube_renew(
         present = cube_change_ask(actor=actor, cube_id=cube.id).version
         changes = CubeChanges(expires_at=expires_at)
         return cube_update(actor=actor, cube_id=cube.id, expected_versions={present}, changes=changes)
+
+
+def cube_bring_back(*, actor: Actor, cube_id: UUID, expires_at: datetime | None) -> Cube:
+    """Make a deleted, expired or archived memory what it was before; another one stays as it is.
+
+    expires_at: of an expired one. Raises and writes as `cube_restore`, `cube_renew` or `cube_transition`; Invalid for
+    an expired memory without a new expiry.
+    """
+    with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):
+        cube = Cube.objects.in_reach_of(actor).filter(id=cube_id).first()
+        if cube is None or cube.deleted_at is not None:
+            return cube_restore(actor=actor, cube_id=cube_id)
+        if cube.expires_at is not None and cube.expires_at <= database_now():
+            if expires_at is None:
+                raise Invalid(errors=[FieldError("expires_at", "an expired memory needs a new expiry")])
+            return cube_renew(actor=actor, cube_id=cube_id, expires_at=expires_at)
+        if cube.state == State.ARCHIVED:
+            return cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED)
+        return cube_restore(actor=actor, cube_id=cube_id)
 
 
 def _find_state_before(cube: Cube) -> State:

@@ -59,7 +59,7 @@ from vault.listing.bulk import (
     change_together,
     make_change,
 )
-from vault.listing.selectors import select_deleted
+from vault.listing.selectors import select_inactive
 from vault.listing.undo import undo_one, versions_undo
 from vault.models import ActionItem, Cube
 from vault.models.cube import IS_HELD, CubeQuerySet
@@ -84,7 +84,7 @@ ARGUMENTS: TypeAdapter[BulkArguments] = TypeAdapter(BulkArguments)
 class ActionDraft:
     """A bulk action and its memories: chosen ones (`ids`), or all that match (`filters`).
 
-    action: a BulkAction or EXPORT. filters: as in a search; a restoration applies them to deleted memories. arguments
+    action: a BulkAction or EXPORT. filters: as in a search; a restoration applies them to inactive memories. arguments
     None: not known yet, for a dry run.
     """
 
@@ -302,8 +302,8 @@ def _check_draft(actor: Actor, draft: ActionDraft) -> None:
 
 
 def _select_rows(actor: Actor, draft: ActionDraft) -> CubeQuerySet:
-    """Return the matching memories that the actor may see; for a restoration, the matching deleted ones."""
-    rows = select_deleted(actor) if draft.action == BulkAction.RESTORE else Cube.objects.visible_to(actor)
+    """Return the matching memories that the actor may see; for a restoration, the matching inactive ones."""
+    rows = select_inactive(actor) if draft.action == BulkAction.RESTORE else Cube.objects.visible_to(actor)
     if draft.filters is None:
         return rows.filter(id__in=draft.ids)
     return rows.filter(filter_read(token_maker(actor.tenant_id), draft.filters))

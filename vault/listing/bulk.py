@@ -17,10 +17,10 @@ from governance.versions import version_check
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeChanges
 from vault.cubes.bulk_changes import Failures, cubes_change_ask, cubes_delete, cubes_update
-from vault.cubes.services import cube_restore
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
 from vault.lifecycle.fusion import MOST_PARTS, cube_split, split_propose
+from vault.lifecycle.renewal import cube_bring_back
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.lifecycle.tiers import cube_tier
 from vault.models import Cube
@@ -56,7 +56,8 @@ class BulkAction(StrEnum):
 class BulkArguments:
     """Arguments of a bulk action.
 
-    tag: the tag to add; namespace: the target path of a move or copy; expires_at: None removes the expiry; reason: of a
+    tag: the tag to add; namespace: the target path of a move or copy; expires_at: None removes the expiry; of a
+    restoration, the new expiry of expired memories; reason: of a
     freeze; layer: of a promotion; since: in place of a reason, freeze again what the actor unfroze after this time.
     """
 
@@ -201,7 +202,11 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
             check_path(arguments.namespace)
         except PathError as fault:
             raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
-    if action is BulkAction.EXPIRE and arguments.expires_at and arguments.expires_at <= database_now():
+    if (
+        action in {BulkAction.EXPIRE, BulkAction.RESTORE}
+        and arguments.expires_at
+        and arguments.expires_at <= database_now()
+    ):
         raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
     if action is BulkAction.FREEZE and not arguments.since and not 1 <= len(arguments.reason) <= LONGEST_REASON:
         raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters")])
@@ -214,7 +219,7 @@ def make_change(actor: Actor, action: BulkAction, arguments: BulkArguments, job:
     """
     match action:
         case BulkAction.RESTORE:
-            return lambda cube_id: cube_restore(actor=actor, cube_id=cube_id)
+            return lambda cube_id: cube_bring_back(actor=actor, cube_id=cube_id, expires_at=arguments.expires_at)
         case BulkAction.FREEZE if (since := arguments.since) is not None:
             return lambda cube_id: cube_refreeze(actor=actor, cube_id=cube_id, since=since)
         case BulkAction.FREEZE:

@@ -103,8 +103,9 @@ def _iterate_values(views: Sequence[CubeView], name: str) -> Iterator[str]:
 
 def _query_facets(actor: Actor, query: MemoryQuery) -> Facets:
     """Query the counts under all filters and, for each set filter, without that filter, in one statement."""
-    # Types are always counted separately, because the chosen type decides whether messages are left out.
-    by_itself = [name for name in VALUES if query.chosen.get(name) or name == "semantic_type"]
+    # Types and states are always counted separately: without a choice the list leaves messages, merged and archived
+    # memories out, and their counts show that they are there.
+    by_itself = [name for name in VALUES if query.chosen.get(name) or name in {"semantic_type", "state"}]
     closed = find_closed_namespaces(actor, list(pack_namespaces(actor).values_list("namespace_id", flat=True)))
     counts = {"": [name for name in VALUES if name not in by_itself]}
     counts |= {name: [name, TOTAL] for name in by_itself}

@@ -43,8 +43,8 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class MemoryQuery:
-    """The query of a list. chosen: filter → values; a memory must match one value of every filter. deleted: list the
-    trash."""
+    """The query of a list. chosen: filter → values; a memory must match one value of every filter. inactive:
+    list the deleted, expired and archived ones."""
 
     text: str = field(default="", repr=False)
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class MemoryQuery:
     before: datetime | None = None
     order: Order = Order.BEST
     mode: SearchMode = SearchMode.HYBRID
-    deleted: bool = False
+    inactive: bool = False
 
     def condition(self, maker: TokenMaker, *, without: str = "") -> Q:
         """Return the condition of all filters but the filter `without`. Raises Invalid.
@@ -62,9 +62,9 @@ class MemoryQuery:
         """
         wanted = self.filters(without=without)
         condition = filter_read(maker, wanted, path="") if wanted else Q()
-        if without != "state" and not self.chosen.get("state"):
+        if without != "state" and not self.chosen.get("state") and not self.inactive:
             condition &= Q(state__in=SHOWN)
-        if without != "semantic_type" and not self.deleted:
+        if without != "semantic_type" and not self.inactive:
             condition &= message_condition(wanted)
         if self.after is not None:
             condition &= Q(created_at__gte=self.after)
@@ -83,8 +83,8 @@ class MemoryQuery:
         since = {"gte": self.after.isoformat()} if self.after else {}
         until = {"lt": self.before.isoformat()} if self.before else {}
         times = {"created_at": since | until} if since or until else {}
-        states = {} if self.chosen.get("state") else {"state": {"in": list(SHOWN)}}
-        messages = {} if self.deleted or asks_for_messages(self.filters()) else {DIALOGUE_ONLY: False}
+        states = {} if self.inactive or self.chosen.get("state") else {"state": {"in": list(SHOWN)}}
+        messages = {} if self.inactive or asks_for_messages(self.filters()) else {DIALOGUE_ONLY: False}
         return self.filters() | times | states | messages
 
     @property
@@ -108,7 +108,7 @@ def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
         before=_parse_time(asked, "created_before"),
         order=_parse_member(Order, asked, "order", Order.BEST),
         mode=_parse_member(SearchMode, asked, "mode", SearchMode.HYBRID),
-        deleted=_first_value(asked, "deleted") == "true",
+        inactive="true" in {_first_value(asked, "inactive"), _first_value(asked, "deleted")},
     )
 
 

@@ -1,9 +1,9 @@
-"""Lists of memories for people: ordered pages, results while typing, the trash. Each page has an audit entry.
+"""Lists of memories for people: ordered pages, results while typing, the inactive ones. Each page has an audit entry.
 
 Listing does not count as use of a memory, so its heat stays the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -60,7 +60,7 @@ def memories_page(
     """
     authorize(actor, Permission.MEMORY_READ)
     size = size or PAGE
-    if query.text and not query.deleted:
+    if query.text and not query.inactive:
         return _search_page(actor, query)
     with acting(actor):
         rows = _order_rows(actor, select_rows(actor, query), query.order, after)
@@ -70,24 +70,25 @@ def memories_page(
         return MemoryPage(views=tuple(views), next=ids[size - 1] if len(ids) > size else None)
 
 
-def memories_choose(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False) -> list[CubeView]:
-    """Return those of `ids` that the actor may read, in their order; from the trash, those that the actor may restore.
+def memories_choose(*, actor: Actor, ids: Sequence[UUID], inactive: bool = False) -> list[CubeView]:
+    """Return those of `ids` that the actor may read, in their order; of the inactive ones, those that the actor may
+    restore.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = select_deleted(actor) if deleted else Cube.objects.visible_to(actor)
+        rows = select_inactive(actor) if inactive else Cube.objects.visible_to(actor)
         found = set(rows.filter(id__in=ids).values_list("id", flat=True))
         chosen = [cube_id for cube_id in ids if cube_id in found]
         return cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_LISTED, is_use=False)
 
 
 def select_rows(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:
-    """Return the matching rows that the actor may read; from the trash, those that the actor may restore."""
+    """Return the matching rows that the actor may read; of the inactive ones, those that the actor may restore."""
     authorize(actor, Permission.MEMORY_READ)
     condition = _filter_condition(actor, query, without)
-    rows = select_deleted(actor) if query.deleted else Cube.objects.visible_to(actor)
+    rows = select_inactive(actor) if query.inactive else Cube.objects.visible_to(actor)
     return rows.filter(condition)
 
 
@@ -120,10 +121,19 @@ def paths_list(*, actor: Actor) -> list[str]:
         return list(rows.values_list("path", flat=True)[:MOST_PATHS])
 
 
-def select_deleted(actor: Actor) -> CubeQuerySet:
-    """Return the deleted memories that the actor can restore now. Raises Forbidden without the right to delete."""
+def select_inactive(actor: Actor) -> CubeQuerySet:
+    """Return the deleted, expired and archived memories that the actor can restore now.
+
+    Raises Forbidden without the right to delete.
+    """
     authorize(actor, Permission.MEMORY_DELETE)
-    return Cube.objects.restorable_by(actor)
+    return Cube.objects.inactive_for(actor)
+
+
+def deleted_ids(actor: Actor, ids: Iterable[UUID]) -> set[UUID]:
+    """Return those of `ids` that are deleted now and can be restored. Raises Forbidden as `select_inactive`."""
+    with acting(actor):
+        return set(select_inactive(actor).filter(id__in=ids, deleted_at__isnull=False).values_list("id", flat=True))
 
 
 def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:

@@ -14,7 +14,7 @@ from vault.lifecycle.fusion import fusion_undo
 from vault.lifecycle.services import cube_promote, cube_transition
 from vault.lifecycle.tiers import cube_tier
 from vault.listing.bulk import BulkAction
-from vault.models import ActionItem, Cube, CubeVersion
+from vault.models import ActionItem, Cube, CubeVersion, PastDeletion, StateTransition
 from vault.vocabulary import Layer, State, Tier
 
 CHANGED = "The memory was changed once more since then."
@@ -31,7 +31,7 @@ def undo_one(actor: Actor, action: BulkAction, item: ActionItem, *, since: datet
         case BulkAction.DELETE:
             cube_restore(actor=actor, cube_id=cube_id)
         case BulkAction.RESTORE:
-            cube_delete(actor=actor, cube_id=cube_id)
+            _restoration_undo(actor, cube_id, since)
         case BulkAction.FREEZE:
             cube_unfreeze(actor=actor, cube_id=cube_id, only_own=True)
         case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
@@ -52,6 +52,16 @@ def undo_one(actor: Actor, action: BulkAction, item: ActionItem, *, since: datet
             raise Conflict("An activation is not taken back; archive the memory.")
         case BulkAction.UNFREEZE:
             cube_refreeze(actor=actor, cube_id=cube_id, since=since)
+
+
+def _restoration_undo(actor: Actor, cube_id: UUID, since: datetime) -> None:
+    """Undo a restoration. Raises Conflict for a memory that had expired."""
+    if PastDeletion.objects.filter(cube_id=cube_id, created_at__gte=since).exists():
+        cube_delete(actor=actor, cube_id=cube_id)
+    elif StateTransition.objects.filter(cube_id=cube_id, from_state=State.ARCHIVED, created_at__gte=since).exists():
+        cube_transition(actor=actor, cube_id=cube_id, to=State.ARCHIVED)
+    else:
+        raise Conflict("An expired memory that was brought back does not expire again by this. Set its expiry.")
 
 
 def _copy_undo(actor: Actor, item: ActionItem) -> None:

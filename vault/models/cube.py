@@ -101,6 +101,18 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         )
         return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
 
+    def inactive_for(self, actor: Actor) -> Self:
+        """Return the deleted, expired and archived rows that the actor could read before; the first two within the
+        general grace period.
+        """
+        earliest = Now() - timedelta(days=settings.DELETED_GRACE_DAYS)
+        lasting = Q(expires_at=None) | Q(expires_at__gt=Now())
+        deleted = Q(deleted_at__gte=earliest) & lasting
+        expired = Q(deleted_at=None, expires_at__gte=earliest, expires_at__lte=Now())
+        archived = Q(deleted_at=None, state=State.ARCHIVED) & lasting
+        rows = self.filter(deleted | expired | archived, is_quarantined=False)
+        return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
+
     def in_reach_of(self, actor: Actor) -> Self:
         """Return the rows that the actor may read, with all their sources, ignoring deletion and expiry."""
         reached = self.reached_by(actor)

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
+from governance.errors import NotFound
 from governance.object_names import Name, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
@@ -22,6 +23,8 @@ from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, VersionView, cube_get, versions_list
 from vault.lifecycle.fusion import is_undoable
 from vault.lifecycle.selectors import transition_last
+from vault.listing.endings import endings_find
+from vault.listing.selectors import memories_choose
 from vault.provenance.selectors import Lineage, lineage_open
 from vault.reviews.selectors import findings_list
 from vault.vocabulary import State
@@ -41,7 +44,10 @@ VERSIONS = 20  # of one page
 @page
 def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     with acting(actor):  # one transaction for the whole page
-        view = cube_get(actor=actor, cube_id=memory_id)
+        try:
+            view = cube_get(actor=actor, cube_id=memory_id)
+        except NotFound:
+            return draw(request, "vault/memories/inactive.html", _inactive_context(actor, memory_id))
         context = memory_context(request, actor, view)
         template = "vault/memories/_memory.html" if wants_part(request) else "vault/memories/memory.html"
         return draw(request, template, context)
@@ -51,7 +57,22 @@ def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 @page
 def pane(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Show the pane next to the list of memories, as a part of a page."""
-    return draw(request, "vault/memories/_reader.html", reader_context(request, actor, memory_id))
+    try:
+        return draw(request, "vault/memories/_reader.html", reader_context(request, actor, memory_id))
+    except NotFound:
+        return draw(request, "vault/memories/_inactive.html", _inactive_context(actor, memory_id))
+
+
+def _inactive_context(actor: Actor, memory_id: UUID) -> dict[str, Any]:
+    """Return the context of a deleted or expired memory. Raises NotFound, also for who may not restore it."""
+    if not is_allowed(actor, Permission.MEMORY_DELETE):
+        raise NotFound
+    with acting(actor):
+        views = memories_choose(actor=actor, ids=[memory_id], inactive=True)
+        if not views:
+            raise NotFound
+        endings = endings_find(actor, views)
+    return {"memory": views[0], "labels": make_labels(views[0].cube), "ending": endings[memory_id]}
 
 
 def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
@@ -24,7 +25,7 @@ from governance.web.pages import draw, page, see_other
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, Chosen, bulk_apply, bulk_rehearse
-from vault.listing.selectors import memories_choose
+from vault.listing.selectors import deleted_ids, memories_choose
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, draft_read, skipped_words
@@ -75,6 +76,8 @@ UNDO = {
 }
 AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
 NAMED = 5  # up to so many memories are named, more are only counted
+RENEWED_FOR = timedelta(days=30)  # suggested for expired memories
+SHORTLY = timedelta(minutes=5)  # of the rehearsal: within every retention
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # Placeholder arguments: the rehearsal only checks permissions and holds. Real arguments are checked later.
 REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
@@ -96,6 +99,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if form.get("confirmed") != "yes":
         return _draw_question(request, actor, action, chosen, {})
     since = timezone.now() - CLOCKS_DIFFER
+    is_undone = action is not BulkAction.RESTORE or deleted_ids(actor, chosen) == chosen.keys()
     try:
         outcome = bulk_apply(actor=actor, action=action, chosen=chosen, arguments=_read_arguments(form))
     except Invalid as fault:
@@ -103,7 +107,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
         record_and_return_denial(actor=actor, denial=denial, path=request.path)
-    request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since)
+    request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since, is_undone=is_undone)
     return see_other(_next_address(form, request))
 
 
@@ -140,7 +144,8 @@ def _draw_question(
     status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
     rehearsed = BulkAction.TAG if action in {BulkAction.MOVE, BulkAction.EXPIRE} else action
-    outcome = bulk_rehearse(actor=actor, action=rehearsed, chosen=chosen, arguments=REHEARSED)
+    arguments = replace(REHEARSED, expires_at=timezone.now() + SHORTLY) if action is BulkAction.RESTORE else REHEARSED
+    outcome = bulk_rehearse(actor=actor, action=rehearsed, chosen=chosen, arguments=arguments)
     _refuse_stale(chosen, outcome)
     context = {
         **_action_words(action),
@@ -150,6 +155,7 @@ def _draw_question(
         "skipped": _count_reasons(outcome),
         "next": _next_address(request.POST, request),
         "given": request.POST,
+        "expires": timezone.localtime(timezone.now() + RENEWED_FOR),
         **more,
     }
     return draw(request, "vault/memories/bulk.html", context, status=status)
@@ -167,10 +173,10 @@ def _list_titles(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> list[
     """Return the titles of a few memories, or the beginnings of their texts."""
     if len(ids) > NAMED or not is_allowed(actor, Permission.MEMORY_READ):
         return []
-    deleted = action is BulkAction.RESTORE
-    if deleted and not is_allowed(actor, Permission.MEMORY_DELETE):
+    inactive = action is BulkAction.RESTORE
+    if inactive and not is_allowed(actor, Permission.MEMORY_DELETE):
         return []
-    views = memories_choose(actor=actor, ids=ids, deleted=deleted)
+    views = memories_choose(actor=actor, ids=ids, inactive=inactive)
     return [view.words.title or view.words.content for view in views]
 
 
@@ -200,8 +206,10 @@ def _read_since(form: QueryDict) -> datetime | None:
         raise Invalid(errors=[FieldError("since", "a time")]) from error
 
 
-def _make_undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime) -> dict[str, Any]:
-    """Return the message for the next page and the action of its Undo button."""
+def _make_undo(
+    action: BulkAction, outcome: BulkOutcome, after: str, since: datetime, *, is_undone: bool
+) -> dict[str, Any]:
+    """Return the message for the next page, and the action of its Undo button where it `is_undone` by one."""
     count = len(outcome.done)
     words = {
         BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
@@ -209,7 +217,7 @@ def _make_undo(action: BulkAction, outcome: BulkOutcome, after: str, since: date
     }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
     if outcome.skipped:
         words += gettext(", %(left)s left out") % {"left": len(outcome.skipped)}
-    undo = UNDO.get(action) if outcome.done else None
+    undo = UNDO.get(action) if outcome.done and is_undone else None
     ids = [chosen_text(cube_id, version) for cube_id, version in outcome.done.items()] if undo else []
     again = since.isoformat() if action is BulkAction.UNFREEZE else ""
     return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after, "since": again}

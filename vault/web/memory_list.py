@@ -22,6 +22,7 @@ from governance.keys.services import token_maker
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
 from governance.web.pagination import uuid_or_none
+from vault.listing.endings import endings_find
 from vault.listing.facets import count_facets, facets_count
 from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page
@@ -55,7 +56,7 @@ MODES: dict[SearchMode, Promise] = {
     SearchMode.TAG: _("By tags"),
 }
 SESSION_COLUMNS = "memory_columns"
-KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "deleted")
+KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "inactive", "deleted")
 
 
 @gzip_page
@@ -98,8 +99,8 @@ def query_parameters(query: MemoryQuery) -> dict[str, list[str]]:
         parts["order"] = [query.order]
     if query.mode is not SearchMode.HYBRID:
         parts["mode"] = [query.mode]
-    if query.deleted:
-        parts["deleted"] = ["true"]
+    if query.inactive:
+        parts["inactive"] = ["true"]
     return parts
 
 
@@ -132,7 +133,7 @@ def _list_context(request: HttpRequest, actor: Actor, query: MemoryQuery, after:
     return {
         "query": query,
         "page": found,
-        "rows": rows_make(found, query.text),
+        "rows": rows_make(found, query.text, endings_find(actor, found.views) if query.inactive else {}),
         "next_address": list_address(query, after=str(found.next)) if found.next else "",
         "address": list_address(query),
         "columns": _read_columns(request),

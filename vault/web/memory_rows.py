@@ -1,11 +1,13 @@
 """Memories as rows of a list: marked search words, heat and layer as symbols, short times."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from uuid import UUID
 
 from vault.cubes.selectors import CubeView
+from vault.listing.endings import Ending
 from vault.listing.selectors import MemoryPage
 from vault.retrieval.fusion import context_share
 from vault.retrieval.selectors import Hit
@@ -18,6 +20,7 @@ HEAT_STEPS = (1.5, 3.0, 5.0, 7.0)
 HEAT_FULL, BAR = 10.0, 40  # the heat of a full bar, and its width
 LAYER_CLASSES = {Layer.SHORT_TERM: "short", Layer.MID_TERM: "mid", Layer.LONG_TERM: "long"}
 WORDS = re.compile(r"[^\W_]+")
+NO_ENDINGS: Mapping[UUID, Ending] = {}
 CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -78,20 +81,23 @@ class MemoryRow:
     heat: Heat
     score: float | None = None
     parts: str = ""
+    ending: Ending | None = None
 
     @property
     def is_sensitive(self) -> bool:
         return self.view.cube.sensitivity in {Sensitivity.CONFIDENTIAL, Sensitivity.RESTRICTED}
 
 
-def rows_make(page: MemoryPage, text: str) -> list[MemoryRow]:
+def rows_make(page: MemoryPage, text: str, endings: Mapping[UUID, Ending] = NO_ENDINGS) -> list[MemoryRow]:
+    """endings: of inactive memories, by their ids."""
     if page.hits:
         return [row_make(hit.view, text, hit) for hit in page.hits]
-    return [row_make(view, text) for view in page.views]
+    return [row_make(view, text, ending=endings.get(view.cube.id)) for view in page.views]
 
 
-def row_make(view: CubeView, text: str = "", hit: Hit | None = None) -> MemoryRow:
+def row_make(view: CubeView, text: str = "", hit: Hit | None = None, ending: Ending | None = None) -> MemoryRow:
     return MemoryRow(
+        ending=ending,
         view=view,
         labels=make_labels(view.cube),
         layer=layer_class(view.cube.layer),

@@ -1,0 +1,108 @@
+"""What is deleted, expired or archived is listed with the reason, opened, and brought back."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from html import unescape
+
+import psycopg
+import pytest
+from django.test import Client
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from tests.vault.policies.policy_factories import create_policy
+from tests.vault.web.test_memory_list import page_of, rows_of
+
+Superuser = Callable[[], psycopg.Connection]
+PAGE, BULK = "/memories/?inactive=true", "/memories/bulk/"
+
+
+@pytest.fixture
+def gone(world: World, alice: Contract, olivia: Contract, superuser: Superuser) -> dict[str, str]:
+    """An archived, an expired and a deleted memory of alice's in /team, by kind."""
+    texts = {"archived": "The weir was rebuilt.", "expired": "The mill is for sale.", "deleted": "Bo likes tea."}
+    ids = {kind: alice.add(text, namespace="/team")["id"] for kind, text in texts.items()}
+    alice.add("The heron stays.", namespace="/team")
+    policy = create_policy(olivia, "retention", {"max_seconds": 86_400}, name="a day")
+    alice.post(f"memories/{ids['archived']}/transition/", {"to": "archived", "reason": "old news"})
+    alice.delete(f"memories/{ids['deleted']}/")
+    superuser().execute(
+        "UPDATE vault_cube SET expires_at = now() - interval '1 hour', expiry_policy = %s WHERE id = %s",
+        [policy, ids["expired"]],
+    )
+    run_jobs()
+    return ids
+
+
+def test_inactive_memories_are_listed_with_kind_and_reason(world: World, gone: dict[str, str]) -> None:
+    shown = page_of(signed_in(world.alice), PAGE)
+    assert rows_of(shown) == [gone["deleted"], gone["expired"], gone["archived"]]
+    for words in ("The mill is for sale.", "Expired", "Restorable until", "Archived", "old news", "Deleted"):
+        assert words in shown
+    assert "Policy a day" in " ".join(page_of(signed_in(world.olivia), PAGE).split())
+    assert "a day" not in shown, "the name of a policy is for those who read policies"
+    assert "The heron stays." not in shown
+
+
+def test_list_of_the_api_has_them_and_narrows_them_by_state(
+    alice: Contract, bob: Contract, charlie: Contract, gone: dict[str, str]
+) -> None:
+    listed = alice.get("memories/?inactive=true").json["results"]
+    assert {memory["id"] for memory in listed} == {*gone.values()}
+    archived = alice.get("memories/?inactive=true&state=archived").json["results"]
+    assert [memory["id"] for memory in archived] == [gone["archived"]]
+    assert bob.get("memories/?inactive=true").status == 403
+    assert charlie.get("memories/?inactive=true").json["results"] == []
+
+
+@pytest.mark.parametrize("kind", ["deleted", "expired"])
+def test_row_opens_the_content_for_who_may_restore_it(world: World, gone: dict[str, str], kind: str) -> None:
+    address = f"/memories/{gone[kind]}/"
+    for part in (address, f"{address}pane/"):
+        shown = page_of(signed_in(world.alice), part)
+        assert "Restore…" in shown
+        assert kind.capitalize() in shown
+        for person in (world.bob, world.charlie):
+            assert signed_in(person).get(part).status_code == 404
+
+
+def test_selected_ones_are_brought_back_together(world: World, alice: Contract, gone: dict[str, str]) -> None:
+    client = signed_in(world.alice)
+    form = {"action": "restore", "id": list(gone.values())}
+    assert "<b>3</b>" in unescape(client.post(BULK, form).content.decode())
+    refused = client.post(BULK, form | {"confirmed": "yes"})
+    assert (refused.status_code, "needs a new expiry" in refused.content.decode()) == (422, True)
+    assert client.post(BULK, form | {"confirmed": "yes", "expires_at": _tomorrow()}).status_code == 303
+    assert rows_of(page_of(client, PAGE)) == []
+    states = {kind: alice.get(f"memories/{cube_id}/").json["state"] for kind, cube_id in gone.items()}
+    assert states == {"archived": "activated", "expired": "generated", "deleted": "generated"}
+
+
+def test_all_that_match_are_brought_back_by_a_job(world: World, alice: Contract, gone: dict[str, str]) -> None:
+    asked = {"action": "restore", "filters": {"namespace": "/team"}, "args": {"expires_at": _tomorrow()}}
+    reply = alice.post("memories/actions/", asked)
+    assert reply.status == 202, reply
+    run_jobs()
+    assert alice.get("memories/?inactive=true").json["results"] == []
+    assert alice.post(f"jobs/{reply.json['job']['id']}/undo/").status == 202
+    run_jobs()
+    left = {memory["id"] for memory in alice.get("memories/?inactive=true").json["results"]}
+    assert left == {gone["archived"], gone["deleted"]}
+
+
+def _tomorrow() -> str:
+    return f"{datetime.now(UTC) + timedelta(hours=20):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_undo_is_offered_for_deleted_ones_alone(world: World, gone: dict[str, str]) -> None:
+    client = signed_in(world.alice)
+    restore = {"action": "restore", "confirmed": "yes"}
+    assert _offers_undo(client, restore | {"id": [gone["deleted"]]})
+    assert not _offers_undo(client, restore | {"id": [gone["archived"]]})
+
+
+def _offers_undo(client: Client, form: dict[str, object]) -> bool:
+    client.post(BULK, form)
+    return client.session["undo"]["action"] == "delete"
