@@ -16,3 +16,18 @@ DO $$ BEGIN
   EXECUTE format('ALTER DATABASE %I SET log_transaction_sample_rate = 0', current_database());
 END $$;
 DO $$ BEGIN EXECUTE format('GRANT CONNECT ON DATABASE %I TO memos_owner, memos_app, memos_auditor', current_database()); END $$;
+-- Functions of PostgreSQL 18 that the migrations call: before it, these stand in. The time of the id is shifted as there
+-- (RFC 9562); statistics that were gathered stay until the next ANALYZE.
+DO $$ BEGIN
+  IF current_setting('server_version_num')::int < 180000 THEN
+    CREATE OR REPLACE FUNCTION public.uuidv7(shift interval DEFAULT interval '0') RETURNS uuid
+    LANGUAGE sql VOLATILE PARALLEL SAFE AS $function$
+      SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
+        substring(int8send((extract(epoch FROM clock_timestamp() + shift) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
+        52, 1), 53, 1), 'hex')::uuid
+    $function$;
+    CREATE OR REPLACE FUNCTION public.pg_clear_attribute_stats(
+      schemaname text, relname text, attname text, inherited boolean) RETURNS void
+    LANGUAGE sql AS 'SELECT';
+  END IF;
+END $$;

@@ -96,29 +96,6 @@ def reference(table: str, column: str, target: str, on_delete: str) -> str:
     )
 
 
-# PostgreSQL 18 has this function. Before it, statistics that were gathered stay until the next ANALYZE.
-CLEAR_STATISTICS = """
-DO $$ BEGIN
-  IF current_setting('server_version_num')::int >= 180000 THEN
-    PERFORM pg_clear_attribute_stats('public', '{table}', '{column}', false);
-  END IF;
-END $$
-"""
-# PostgreSQL 18 has uuidv7(). Before it, this one stands in: a random UUID whose first 48 bits are the Unix time in
-# milliseconds, with version 7 (RFC 9562).
-UUID7 = """
-DO $$ BEGIN
-  IF current_setting('server_version_num')::int < 180000 THEN
-    CREATE FUNCTION public.uuidv7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $function$
-      SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
-        substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
-        52, 1), 53, 1), 'hex')::uuid
-    $function$;
-  END IF;
-END $$
-"""
-
-
 def without_statistics(table: str, *columns: str) -> list[str]:
     """Return the SQL that makes PostgreSQL plan look-ups in `table` alike for every tenant.
 
@@ -126,7 +103,8 @@ def without_statistics(table: str, *columns: str) -> list[str]:
     reads all rows of the tenant. See docs/decisions/0010.
     """
     statements = [f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0" for column in columns]
-    return statements + [CLEAR_STATISTICS.format(table=table, column=column) for column in columns]
+    statements += [f"SELECT pg_clear_attribute_stats('public', '{table}', '{column}', false)" for column in columns]
+    return statements
 
 
 def append_only(*tables: str) -> list[str]:

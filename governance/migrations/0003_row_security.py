@@ -10,7 +10,6 @@ from governance.tenancy_sql import (
     CURRENT_USER,
     GRANTED,
     READ,
-    UUID7,
     grant,
     grant_table,
     person_table,
@@ -36,7 +35,6 @@ END $$
 """
 MEMBER = {"member_id": "governance_member"}
 TENANT_TABLES = [
-    [UUID7],
     [REMEMBER],
     tenant_table("governance_role", ADD),
     tenant_table("governance_member", references={"role_id": "governance_role"}),

@@ -438,11 +438,12 @@ def _policies(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 def _references(connection: psycopg.Connection[Any]) -> Iterator[str]:
     guarded = tenant_tables(connection) - set(OWN_POLICIES)
+    enforced = " AND conenforced" if connection.info.server_version >= 180_000 else ""
     rows = connection.execute(
         "SELECT conname, a.relname, b.relname, "
         "ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey)), "
         "ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = confrelid AND attnum = ANY (confkey)), "
-        "convalidated AND conenforced FROM pg_constraint "
+        f"convalidated{enforced} FROM pg_constraint "
         "JOIN pg_class a ON a.oid = conrelid JOIN pg_class b ON b.oid = confrelid WHERE contype = 'f'"
     )
     for name, source, target, columns, keys, valid in rows:

@@ -17,7 +17,7 @@ from tests.attacks.test_erased_subject import vectors
 from tests.attacks.test_purged_bytes import count_traces, files_below, pieces, traces
 from tests.factories import World
 from tests.harness.evidence import Evidence
-from tests.harness.servers import Servers
+from tests.harness.servers import Servers, needs_maintain
 from tests.vault.api.contract import Contract, contract
 from tests.vault.deletion.test_deletion import end_grace_period, request_deletion
 from tests.vault.outbox import run_jobs
@@ -54,6 +54,7 @@ def give_own_names(world: World, connection: psycopg.Connection) -> list[bytes]:
     return [tenant.encode(), address.encode(), PLACE.encode()]
 
 
+@needs_maintain
 def test_nothing_of_a_deleted_tenant_is_left(
     world: World, superuser: Superuser, servers: Servers, evidence: Evidence, full_size: bool
 ) -> None:

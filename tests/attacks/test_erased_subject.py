@@ -21,7 +21,7 @@ from tests.attacks.test_copies_follow import ask_question, last, model  # noqa: 
 from tests.attacks.test_purged_bytes import count_traces, files_below, swap_halves, traces
 from tests.factories import World
 from tests.harness.evidence import Evidence
-from tests.harness.servers import Servers
+from tests.harness.servers import Servers, needs_maintain
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
@@ -78,6 +78,7 @@ def open_rows(world: World) -> str:
     return repr([vars(word) for word in words]) + repr(titles)
 
 
+@needs_maintain
 def test_nothing_about_an_erased_subject_is_left(
     world: World,
     alice: Contract,

@@ -16,7 +16,7 @@ import pytest
 
 from tests.factories import World
 from tests.harness.evidence import Evidence
-from tests.harness.servers import Servers
+from tests.harness.servers import Servers, needs_maintain
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
 from vault.cubes import table_rewrite
@@ -102,6 +102,7 @@ def purge(alice: Contract, ids: list[str]) -> None:
         assert alice.delete(f"memories/{id}/?purge=true").status == 204
 
 
+@needs_maintain
 @pytest.mark.parametrize("small", [0, table_rewrite.SMALL_BYTES], ids=["copied", "small"])
 def test_purged_memories_leave_files_and_log(
     alice: Contract,
@@ -135,6 +136,7 @@ def test_purged_memories_leave_files_and_log(
     assert alice.add("Afterwards.", namespace="/team")["id"]
 
 
+@needs_maintain
 def test_tables_are_rewritten_only_for_a_purge_that_has_waited(alice: Contract, superuser: Superuser) -> None:
     connection = superuser()
     ids = [alice.add(f"Note {number}.", namespace="/team")["id"] for number in range(2)]
@@ -149,6 +151,7 @@ def test_tables_are_rewritten_only_for_a_purge_that_has_waited(alice: Contract, 
     assert storage_reclaim(wait=NOW) == 0
 
 
+@needs_maintain
 def test_purge_in_a_transaction_that_is_still_open_waits_for_the_next_rewriting(
     alice: Contract, app_connection: psycopg.Connection
 ) -> None:
@@ -160,6 +163,7 @@ def test_purge_in_a_transaction_that_is_still_open_waits_for_the_next_rewriting(
     assert storage_reclaim(wait=NOW) > 0
 
 
+@needs_maintain
 def test_bytes_that_stay_for_longer_than_promised_show(alice: Contract, superuser: Superuser) -> None:
     connection = superuser()
     assert reclaim_state() is ReclaimState.UP, "nothing was promised yet"
@@ -173,6 +177,7 @@ def test_bytes_that_stay_for_longer_than_promised_show(alice: Contract, superuse
     assert reclaim_state() is ReclaimState.AT_WORK
 
 
+@needs_maintain
 def test_without_the_rights_nothing_is_tried_and_the_gap_is_named(world: World, superuser: Superuser) -> None:
     assert (list_missing_rights(), list_remaining_copies()) == ([], [])
     superuser().execute("REVOKE MAINTAIN ON vault_embedding FROM memos_maintainer")

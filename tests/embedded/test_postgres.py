@@ -7,13 +7,14 @@ import pytest
 from django.db import connection
 
 from tests.harness.databases import Clone
+from tests.harness.servers import RELEASE
 
 
-def test_it_serves_version_18_with_vectors(superuser: Callable[[], psycopg.Connection]) -> None:
+def test_it_serves_its_release_with_vectors(superuser: Callable[[], psycopg.Connection]) -> None:
     found = superuser().execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
     assert found is not None
     assert found[0].startswith("0.8.")
-    assert superuser().info.server_version >= 180000
+    assert superuser().info.server_version // 10_000 == RELEASE
 
 
 def test_the_product_connects_as_the_app_role(database: Clone) -> None:

@@ -16,6 +16,7 @@ from memos_web.celery import app, note_beat, note_worker
 from memos_web.management.checks import Failed, background, checkpoints, disk, purged_bytes
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, seal_all
+from tests.harness.servers import needs_maintain
 
 Superuser = Callable[[], psycopg.Connection]
 SECONDS_AGO = "clock_timestamp() - make_interval(secs => %s)"
@@ -122,6 +123,7 @@ def test_checkpoints_that_are_late_degrade(world: World, superuser: Superuser) -
         checkpoints()
 
 
+@needs_maintain
 def test_purged_bytes_that_stay_too_long_degrade(superuser: Superuser) -> None:
     connection = superuser()
     note = f"INSERT INTO governance_heartbeat (part, at) VALUES ('purged bytes', {SECONDS_AGO})"

@@ -21,12 +21,12 @@ MAKERS = (  # besides the migrations and what they import
 )
 
 
-def cached_cluster(make: Callable[[], AbstractContextManager[Path]]) -> Path:
-    """The folder of the cached cluster; if there is none, it is copied from the one that `make` gives."""
-    folder = _cluster_folder() / f"{digest()}{os.environ.get('TEST_POSTGRES', '')}"
+def cached_cluster(make: Callable[[int], AbstractContextManager[Path]], release: int) -> Path:
+    """The folder of the cached cluster of a PostgreSQL; if there is none, it is copied from the one that `make` gives."""
+    folder = _cluster_folder() / f"{digest()}-{release}"
     if not folder.is_dir():
         draft = Path(tempfile.mkdtemp(dir=folder.parent))
-        with make() as made:
+        with make(release) as made:
             shutil.copytree(made, draft, dirs_exist_ok=True)
         try:
             draft.rename(folder)

@@ -25,6 +25,7 @@ from tests.harness.scratch import scratch_place
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
 RELEASE = int(os.environ.get("TEST_POSTGRES", postgres.RELEASE))  # of PostgreSQL: 16 or 18
+needs_maintain = pytest.mark.skipif(RELEASE < 17, reason="PostgreSQL 16 has no right MAINTAIN (docs/decisions/0080)")
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ class Servers:
         return self.postgres.folder.with_name("cluster")
 
     @classmethod
-    def below(cls, folder: Path) -> "Servers":
+    def below(cls, folder: Path, release: int = RELEASE) -> "Servers":
         account = server_account()
         return cls(
             postgres=Postgres(
-                folder / "pg", folder / "run", folder / "postgres.log", account, durable=False, release=RELEASE
+                folder / "pg", folder / "run", folder / "postgres.log", account, durable=False, release=release
             ),
             redis=Redis(folder / "redis", folder / "run", folder / "redis.log", account),
         )
@@ -107,10 +108,10 @@ def clean_environ() -> dict[str, str]:
 
 
 @contextmanager
-def migrated_cluster() -> Iterator[Path]:
+def migrated_cluster(release: int) -> Iterator[Path]:
     """The files of a PostgreSQL that was migrated and stopped: those of a running server are no whole."""
     folder = Path(tempfile.mkdtemp(prefix="memos-cluster-", dir=scratch_place()))
-    run = Run(folder, Servers.below(folder))
+    run = Run(folder, Servers.below(folder, release))
     try:
         run.start()
         migrate(folder)
@@ -131,8 +132,8 @@ class ServersPlugin:
             folder = Path(tempfile.mkdtemp(prefix="memos-tests-", dir=scratch_place()))
             self.run = Run(folder, Servers.below(folder))
             servers = self.run.servers
-            shutil.copytree(cached_cluster(migrated_cluster), servers.cluster)
-            shutil.copytree(servers.cluster, servers.postgres.folder)
+            shutil.copytree(cached_cluster(migrated_cluster, postgres.RELEASE), servers.cluster)
+            shutil.copytree(cached_cluster(migrated_cluster, RELEASE), servers.postgres.folder)
             give(servers.postgres.folder, servers.postgres.account)
             self.run.start_programs()
         return self.run.folder

@@ -9,6 +9,7 @@ from psycopg import IsolationLevel
 
 from tests.architecture.catalogue import description, findings
 from tests.factories import World
+from tests.harness.servers import needs_maintain
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
 from vault.cubes import table_rewrite
@@ -66,6 +67,7 @@ def read_rows(superuser: psycopg.Connection, *tables: str) -> dict[str, list[str
     }
 
 
+@needs_maintain
 def test_rewritten_table_has_new_files_and_is_described_as_before(
     world: World, alice: Contract, memories: list[str], superuser: Superuser, full_size: bool
 ) -> None:
@@ -105,6 +107,7 @@ def test_small_tables_are_rewritten_where_they_are_and_those_with_vectors_are_co
     assert not [table for table in all_copied if table.startswith("governance_auditentry")]
 
 
+@needs_maintain
 def test_changes_during_the_copy_are_in_the_table_afterwards(
     alice: Contract, memories: list[str], app_connection: psycopg.Connection, superuser: Superuser
 ) -> None:
@@ -145,6 +148,7 @@ def test_rows_that_stay_of_a_deleted_tenant_are_copied(world: World, superuser: 
     assert rows["governance_persona"] == read_rows(connection, "governance_persona")["governance_persona"] != []
 
 
+@needs_maintain
 @pytest.mark.parametrize("is_copied", [True, False])
 def test_busy_table_is_tried_again_and_nobody_waits_for_longer_than_the_bound(
     memories: list[str], superuser: Superuser, monkeypatch: pytest.MonkeyPatch, is_copied: bool

@@ -21,6 +21,7 @@ from governance.tenants.selectors import tenants_all
 from governance.vocabulary import RoleName
 from tests.factories import World, client_for, person_add
 from tests.governance.web.visitors import signed_in
+from tests.harness.servers import needs_maintain
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.deletion.deletion_job import rows_erase
@@ -62,6 +63,7 @@ def request_deletion(owner: Contract) -> dict[str, Any]:
     return job
 
 
+@needs_maintain
 def test_deletion_leaves_the_audit_log_and_a_signed_receipt_and_no_other_tenant_changes(
     world: World, alice: Contract, olivia: Contract, charlie: Contract, superuser: Superuser
 ) -> None:

@@ -86,7 +86,7 @@ def test_idle_session_ends_once_and_a_further_message_opens_it(world: World, ali
         assert Page.objects.filter(layer=PageLayer.SHORT_TERM).count() == 1
 
 
-def test_messages_of_an_ended_session_are_found_in_the_mid_term_layer(alice: Contract, charlie: Contract) -> None:
+def test_messages_of_an_ended_session_match_the_mid_term_layer(alice: Contract, charlie: Contract) -> None:
     say(alice, *ENGLISH)
     begin_next(alice)
     listed = alice.get("memories/?layer=mid_term&page_size=100").json["results"]

@@ -15,6 +15,7 @@ from governance.keys.signing_keys import is_signed, signing_key
 from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.servers import needs_maintain
 from tests.vault.api.contract import MISSING, Contract
 from tests.vault.outbox import run_jobs
 from vault.content.drafts import CubeDraft, SourceRef
@@ -122,6 +123,7 @@ def test_an_export_withholds_what_was_made_from_redacted_words(world: World, ali
         assert CANARY not in olivia.get(f"subjects/{subject}/exports/{job}/{form}/").body.decode()
 
 
+@needs_maintain
 def test_an_erasure_leaves_nothing_and_signs_its_receipt(
     world: World, alice: Contract, olivia: Contract, superuser: Superuser
 ) -> None:

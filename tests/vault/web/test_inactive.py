@@ -1,4 +1,4 @@
-"""What is deleted, expired or archived is listed with the reason, opened, and brought back."""
+"""Deleted, expired and archived memories are listed with the reason, opened, and brought back."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ PAGE, BULK = "/memories/?inactive=true", "/memories/bulk/"
 
 
 @pytest.fixture
-def gone(world: World, alice: Contract, olivia: Contract, superuser: Superuser) -> dict[str, str]:
+def inactive(world: World, alice: Contract, olivia: Contract, superuser: Superuser) -> dict[str, str]:
     """An archived, an expired and a deleted memory of alice's in /team, by kind."""
     texts = {"archived": "The weir was rebuilt.", "expired": "The mill is for sale.", "deleted": "Bo likes tea."}
     ids = {kind: alice.add(text, namespace="/team")["id"] for kind, text in texts.items()}
@@ -36,9 +36,9 @@ def gone(world: World, alice: Contract, olivia: Contract, superuser: Superuser) 
     return ids
 
 
-def test_inactive_memories_are_listed_with_kind_and_reason(world: World, gone: dict[str, str]) -> None:
+def test_inactive_memories_are_listed_with_kind_and_reason(world: World, inactive: dict[str, str]) -> None:
     shown = page_of(signed_in(world.alice), PAGE)
-    assert rows_of(shown) == [gone["deleted"], gone["expired"], gone["archived"]]
+    assert rows_of(shown) == [inactive["deleted"], inactive["expired"], inactive["archived"]]
     for words in ("The mill is for sale.", "Expired", "Restorable until", "Archived", "old news", "Deleted"):
         assert words in shown
     assert "Policy a day" in " ".join(page_of(signed_in(world.olivia), PAGE).split())
@@ -47,19 +47,19 @@ def test_inactive_memories_are_listed_with_kind_and_reason(world: World, gone: d
 
 
 def test_list_of_the_api_has_them_and_narrows_them_by_state(
-    alice: Contract, bob: Contract, charlie: Contract, gone: dict[str, str]
+    alice: Contract, bob: Contract, charlie: Contract, inactive: dict[str, str]
 ) -> None:
     listed = alice.get("memories/?inactive=true").json["results"]
-    assert {memory["id"] for memory in listed} == {*gone.values()}
+    assert {memory["id"] for memory in listed} == {*inactive.values()}
     archived = alice.get("memories/?inactive=true&state=archived").json["results"]
-    assert [memory["id"] for memory in archived] == [gone["archived"]]
+    assert [memory["id"] for memory in archived] == [inactive["archived"]]
     assert bob.get("memories/?inactive=true").status == 403
     assert charlie.get("memories/?inactive=true").json["results"] == []
 
 
 @pytest.mark.parametrize("kind", ["deleted", "expired"])
-def test_row_opens_the_content_for_who_may_restore_it(world: World, gone: dict[str, str], kind: str) -> None:
-    address = f"/memories/{gone[kind]}/"
+def test_row_opens_the_content_for_who_may_restore_it(world: World, inactive: dict[str, str], kind: str) -> None:
+    address = f"/memories/{inactive[kind]}/"
     for part in (address, f"{address}pane/"):
         shown = page_of(signed_in(world.alice), part)
         assert "Restore…" in shown
@@ -68,19 +68,19 @@ def test_row_opens_the_content_for_who_may_restore_it(world: World, gone: dict[s
             assert signed_in(person).get(part).status_code == 404
 
 
-def test_selected_ones_are_brought_back_together(world: World, alice: Contract, gone: dict[str, str]) -> None:
+def test_selected_ones_are_brought_back_together(world: World, alice: Contract, inactive: dict[str, str]) -> None:
     client = signed_in(world.alice)
-    form = {"action": "restore", "id": list(gone.values())}
+    form = {"action": "restore", "id": list(inactive.values())}
     assert "<b>3</b>" in unescape(client.post(BULK, form).content.decode())
     refused = client.post(BULK, form | {"confirmed": "yes"})
     assert (refused.status_code, "needs a new expiry" in refused.content.decode()) == (422, True)
     assert client.post(BULK, form | {"confirmed": "yes", "expires_at": _tomorrow()}).status_code == 303
     assert rows_of(page_of(client, PAGE)) == []
-    states = {kind: alice.get(f"memories/{cube_id}/").json["state"] for kind, cube_id in gone.items()}
+    states = {kind: alice.get(f"memories/{cube_id}/").json["state"] for kind, cube_id in inactive.items()}
     assert states == {"archived": "activated", "expired": "generated", "deleted": "generated"}
 
 
-def test_all_that_match_are_brought_back_by_a_job(world: World, alice: Contract, gone: dict[str, str]) -> None:
+def test_all_that_match_are_brought_back_by_a_job(world: World, alice: Contract, inactive: dict[str, str]) -> None:
     asked = {"action": "restore", "filters": {"namespace": "/team"}, "args": {"expires_at": _tomorrow()}}
     reply = alice.post("memories/actions/", asked)
     assert reply.status == 202, reply
@@ -89,18 +89,18 @@ def test_all_that_match_are_brought_back_by_a_job(world: World, alice: Contract,
     assert alice.post(f"jobs/{reply.json['job']['id']}/undo/").status == 202
     run_jobs()
     left = {memory["id"] for memory in alice.get("memories/?inactive=true").json["results"]}
-    assert left == {gone["archived"], gone["deleted"]}
+    assert left == {inactive["archived"], inactive["deleted"]}
 
 
 def _tomorrow() -> str:
     return f"{datetime.now(UTC) + timedelta(hours=20):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_undo_is_offered_for_deleted_ones_alone(world: World, gone: dict[str, str]) -> None:
+def test_undo_is_offered_only_for_deleted_ones(world: World, inactive: dict[str, str]) -> None:
     client = signed_in(world.alice)
     restore = {"action": "restore", "confirmed": "yes"}
-    assert _offers_undo(client, restore | {"id": [gone["deleted"]]})
-    assert not _offers_undo(client, restore | {"id": [gone["archived"]]})
+    assert _offers_undo(client, restore | {"id": [inactive["deleted"]]})
+    assert not _offers_undo(client, restore | {"id": [inactive["archived"]]})
 
 
 def _offers_undo(client: Client, form: dict[str, object]) -> bool:
