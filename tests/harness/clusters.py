@@ -22,7 +22,7 @@ MAKERS = (  # besides the migrations and what they import
 
 
 def cached_cluster(make: Callable[[int], AbstractContextManager[Path]], release: int) -> Path:
-    """The folder of the cached cluster of a PostgreSQL; if there is none, it is copied from the one that `make` gives."""
+    """The folder of a cached cluster; if there is none, it is copied from the one that `make` gives."""
     folder = _cluster_folder() / f"{digest()}-{release}"
     if not folder.is_dir():
         draft = Path(tempfile.mkdtemp(dir=folder.parent))
