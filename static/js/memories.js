@@ -69,7 +69,8 @@ function count() {
   const told = document.getElementById("selected-count");
   if (told) told.textContent = chosen;
   for (const row of rows()) row.classList.toggle("is-selected", row.querySelector("input[name=id]").checked);
-  document.querySelector(".memories")?.classList.toggle("is-selecting", chosen > 0);
+  const begun = document.querySelector("[data-select]")?.getAttribute("aria-pressed") === "true";
+  document.querySelector(".memories")?.classList.toggle("is-selecting", chosen > 0 || begun);
   const all = document.getElementById("select-all");
   if (!all) return;
   all.hidden = false;
@@ -87,6 +88,14 @@ document.addEventListener("change", (event) => {
   }
 }, true);
 document.addEventListener("reset", () => setTimeout(count));
+document.addEventListener("click", (event) => {  // on a phone, whose rows have no boxes before
+  const button = event.target.closest("[data-select]");
+  if (!button) return;
+  const begins = button.getAttribute("aria-pressed") !== "true";
+  button.setAttribute("aria-pressed", String(begins));
+  if (!begins) for (const row of rows()) row.querySelector("input[name=id]").checked = false;
+  count();
+});
 
 // ---- Pointer: a press on a row reads the memory beside the list; with a modifier, or on a phone, its page opens
 document.addEventListener("click", (event) => {

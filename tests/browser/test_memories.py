@@ -196,3 +196,26 @@ def test_the_bell_leads_to_what_waits(server: RunningServer, page: Page) -> None
     page.get_by_role("link", name="Notices").click()
     expect(page.locator(".todo")).to_contain_text("review")
     assert looked_at(page) == []
+
+
+def test_next_rows_come_in_the_inner_scroller_and_a_phone_selects(server: RunningServer, page: Page) -> None:
+    for number in range(40):
+        memory_add(server, content=f"Otter {number} swims.", tags=["otter"])
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto("/memories/?tag=otter")
+    expect(page.locator("#rows tr[data-id]")).to_have_count(30)
+    page.locator(".explorer-scroll").evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    expect(page.locator("#rows tr[data-id]")).to_have_count(40)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    expect(page.locator("#rows input[name=id]").first).to_be_hidden()
+    page.get_by_role("button", name="Select", exact=True).click()
+    page.locator("#rows input[name=id]").first.check()
+    page.locator(".bulkbar summary").click()
+    box = page.locator(".bulkbar .menu-list").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert looked_at(page) == []
+    page.get_by_role("button", name="Archive…").click()
+    expect(page.locator(".dryrun")).to_contain_text("1")

@@ -61,6 +61,7 @@ def selection_make(page: Page, count: int) -> None:
     page.goto("/memories/?tag=heron")
     for box in page.locator('input[name="id"]').all():
         box.check()
+    page.locator(".bulkbar").get_by_text("More").click()
     page.get_by_role("button", name="Make a pack…").click()
     expect(page.get_by_text(f"{count} memories are chosen.")).to_be_visible()
 
