@@ -174,7 +174,10 @@ def _leaf(name: str, value: Any) -> Json:
         return _filter_times(name, value)
     if name == "memory_ids" and isinstance(value, list):
         return {"id": {"in": value}}
-    return {FIELDS[name]: _operators(name, value)}
+    operators = _operators(name, value)
+    if FIELDS[name] == "content" and (not isinstance(operators, Mapping) or set(operators) != {"contains"}):
+        raise NotTranslated(f"A filter by `{name}` has the operator `contains` or `icontains`, and no other.")
+    return {FIELDS[name]: operators}
 
 
 def _operators(name: str, value: Any) -> Any:

@@ -16,7 +16,7 @@ HEAD = """\
 After this page you know what each surface makes of what clients of other products send. A source with a number is a
 public issue of the project where the shape was reported; the others are published code or documentation.
 The table is generated from `tests/conformance/shapes.py`, and every cell is tested. A surface has no
-argument for some shapes (–).
+argument for some shapes (–). Where it has a choice, the messages are sent without inference, but for the last two rows.
 
 """
 

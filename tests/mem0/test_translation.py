@@ -59,6 +59,7 @@ def test_filters_say_the_same(asked: dict[str, Any], ours: Any) -> None:
     ("asked", "names"),
     [
         ({"filters": {"structured_attributes": {"contains": "tea"}}}, "structured_attributes"),
+        ({"filters": {"keywords": "tea"}}, "contains"),
         ({"filters": {"user_id": {"like": "a"}}}, "like"),
         ({"filters": {"user_id": {"nin": ["*"]}}}, "nin"),
         ({"filters": {"run_id": {"icontains": "*"}}}, "run_id"),

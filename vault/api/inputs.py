@@ -204,7 +204,8 @@ class MemoryInput(DescribedInput):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("content" in attrs) == ("messages" in attrs):
-            raise serializers.ValidationError({"content": ["give content or messages, and not both"]})
+            fault = "give content or messages, and not both" if "content" in attrs else "give content or messages"
+            raise serializers.ValidationError({"content": [fault]})
         if len(attrs.get("messages", ())) > settings.MAX_ITEMS_PER_CALL:
             raise serializers.ValidationError({"messages": [f"at most {settings.MAX_ITEMS_PER_CALL} a call"]})
         if skipped := getattr(attrs.get("messages"), "skipped", None):

@@ -24,6 +24,7 @@ ABOUT = (  # custom instructions of ChatGPT: field of the message's metadata, of
     ("about_model_message", "user_instructions", SemanticType.PREFERENCE),
 )
 SENDERS = {"human": "user", "user": "user", "assistant": "assistant"}
+CLAUDE_STEPS = {"thinking": "reasoning", "tool_use": "tool_call", "tool_result": "tool_call"}
 NOBODY = "00000000-0000-4000-8000-000000000000"  # the parent of Claude's first messages
 PROMPTS = ("Prompted ", "Asked ", "Said ", "Answered ", "Branched ")
 GEMINI = ("gemini", "bard")
@@ -198,6 +199,8 @@ def _claude_conversation(place: str, chat: dict[str, Any]) -> Entries:
     if not isinstance(messages, list) or not isinstance(session, str):
         yield place, unfit_entry("malformed")
         return
+    if not messages:
+        yield place, unfit_entry("empty")
     branch = _claude_branch(messages)
     for position, message in enumerate(messages, 1):
         where = f"message {position} of {place}"
@@ -207,6 +210,7 @@ def _claude_conversation(place: str, chat: dict[str, Any]) -> Entries:
             yield where, unfit_entry("other_branch")
         else:
             yield where, partial(_claude_message, message, chat)
+            yield from _claude_steps(where, message)
             yield from _claude_attachments(where, message, chat)
 
 
@@ -241,6 +245,15 @@ def _claude_message(message: Mapping[str, Any], chat: Mapping[str, Any]) -> Item
         labels=labels,
         semantic_type=SemanticType.DIALOGUE,
     )
+
+
+def _claude_steps(place: str, message: Mapping[str, Any]) -> Entries:
+    """The steps of the assistant beside its words, which are left out."""
+    blocks = message.get("content")
+    for number, part in enumerate(blocks if isinstance(blocks, list) else [], 1):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind in CLAUDE_STEPS:
+            yield f"block {number} of {place}", unfit_entry(CLAUDE_STEPS[kind])
 
 
 def _claude_attachments(place: str, message: Mapping[str, Any], chat: Mapping[str, Any]) -> Entries:

@@ -241,7 +241,7 @@ def claude_zip() -> bytes:
 
 
 CLAUDE_CHAT = ("How old is the mill?", "It is from 1780.", "Thank you.", "The mill is from 1780.")
-CLAUDE_CHAT_LEFT_OUT = {"no_words": 1, "other_branch": 1}
+CLAUDE_CHAT_LEFT_OUT = {"empty": 1, "no_words": 1, "other_branch": 1, "reasoning": 1, "tool_call": 2}
 
 
 # Gemini
