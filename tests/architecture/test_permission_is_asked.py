@@ -113,6 +113,7 @@ LISTED_ABOVE = {
     ("governance.access.grants.selectors", "grant_get"),
     ("governance.access.grants.selectors", "access_check"),
     ("governance.accounts.connected_apps", "own_key_revoke"),  # finds among the actor's own keys alone
+    ("vault.lifecycle.renewal", "refuse_expired"),  # by cube_renew_ask
     ("governance.personas.lookup", "persona_locate"),
     ("vault.packs.lookup", "pack_locate"),
     ("vault.packs.lookup", "version_locate"),

@@ -82,7 +82,7 @@ from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.layers.search import DEFAULT_TOKENS, context_assemble, layers_search
 from vault.layers.services import memories_add
-from vault.lifecycle.renewal import cube_renew, cube_renew_ask
+from vault.lifecycle.renewal import cube_renew, cube_renew_ask, refuse_expired
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
 from vault.reconciliation.relations import ENDING
@@ -295,7 +295,7 @@ class RestoreView(ApiView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Restore a deleted memory within the grace period. A memory that was not deleted is returned unchanged.
 
-        With `expires_at`: bring an expired memory back to its state before expiry.
+        With `expires_at`: bring an expired memory back to its state before expiry. Without, it is refused.
         """
         actor, versions = self.actor(), expected_versions(request)
         expires_at = _read_expiry(request)
@@ -304,10 +304,12 @@ class RestoreView(ApiView):
             if expires_at is not None:
                 cube_renew(actor=actor, cube_id=memory_id, expires_at=expires_at, expected_versions=versions)
             else:
+                refuse_expired(actor=actor, cube_id=memory_id)
                 cube_restore(actor=actor, cube_id=memory_id, expected_versions=versions)
 
         def ask() -> None:
             if expires_at is None:
+                refuse_expired(actor=actor, cube_id=memory_id)
                 cube_restore(actor=actor, cube_id=memory_id)
                 return
             try:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models.functions import Now
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -79,16 +80,29 @@ def cube_bring_back(*, actor: Actor, cube_id: UUID, expires_at: datetime | None)
     an expired memory without a new expiry.
     """
     with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):
-        cube = Cube.objects.in_reach_of(actor).filter(id=cube_id).first()
-        if cube is None or cube.deleted_at is not None:
-            return cube_restore(actor=actor, cube_id=cube_id)
-        if cube.expires_at is not None and cube.expires_at <= database_now():
-            if expires_at is None:
-                raise Invalid(errors=[FieldError("expires_at", "an expired memory needs a new expiry")])
+        if expires_at is None:
+            refuse_expired(actor=actor, cube_id=cube_id)
+        elif _is_expired(actor, cube_id):
             return cube_renew(actor=actor, cube_id=cube_id, expires_at=expires_at)
-        if cube.state == State.ARCHIVED:
+        if Cube.objects.in_reach_of(actor).filter(id=cube_id, deleted_at=None, state=State.ARCHIVED).exists():
             return cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED)
         return cube_restore(actor=actor, cube_id=cube_id)
+
+
+def refuse_expired(*, actor: Actor, cube_id: UUID) -> None:
+    """Refuse an expired memory that the actor can bring back with a new expiry, since none is given.
+
+    Use inside `acting`. Raises Invalid; Forbidden; Held.
+    """
+    if _is_expired(actor, cube_id):
+        cube_renew_ask(actor=actor, cube_id=cube_id)
+        raise Invalid(errors=[FieldError("expires_at", "an expired memory needs a new expiry")])
+
+
+def _is_expired(actor: Actor, cube_id: UUID) -> bool:
+    """Return whether a memory that the actor could read is expired, and may still be brought back."""
+    rows = Cube.objects.inactive_for(actor).filter(id=cube_id, deleted_at=None)
+    return rows.filter(expires_at__lte=Now()).exists()
 
 
 def _find_state_before(cube: Cube) -> State:

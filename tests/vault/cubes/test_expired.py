@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
+from typing import Any
 
 import psycopg
 
@@ -40,11 +41,16 @@ def list_ways(world: World, alice: Contract, memory_id: str) -> dict[str, Way]:
         "versions": answer_of("GET", address + "versions/"),
         "provenance": answer_of("GET", address + "?provenance=true"),
         "manifest": lambda: alice.get(address + "provenance/").status == 200,
-        "page": lambda: browser.get(f"/{address}").status_code == 200,
+        "page": lambda: shows_page(browser.get(f"/{address}")),
         "transcript": answer_of("GET", turns),
         "chat": lambda: "curlew" in browser.get(f"/chat/{turns.split('/')[1]}/").content.decode(),
         **{f"search {mode}": search_by(mode) for mode in ("hybrid", "lexical", "dense", "tag", "graph")},
     }
+
+
+def shows_page(response: Any) -> bool:
+    """Return whether it is the page of a memory, not the page that offers to bring it back."""
+    return response.status_code == 200 and "Restorable until" not in response.content.decode()
 
 
 class Clock:

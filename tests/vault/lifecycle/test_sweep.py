@@ -249,7 +249,7 @@ def test_expired_memory_is_renewed_with_a_new_expiry(
     later, earlier = {"expires_at": "2099-01-31T12:00:00Z"}, {"expires_at": "2020-01-31T12:00:00Z"}
     for client, status in ((bob, 403), (charlie, 404)):
         assert client.post(f"memories/{marked}/restore/", later).status == status
-    assert alice.post(f"memories/{marked}/restore/", {}).status == 404
+    assert alice.post(f"memories/{marked}/restore/", {}).status == 400
     assert alice.post(f"memories/{marked}/restore/", earlier).status == 400
     assert alice.post(f"memories/{marked}/restore/", later, if_match='"7"').status == 412
     assert alice.post(f"memories/{over}/restore/", later).status == 404

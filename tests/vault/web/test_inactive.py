@@ -105,4 +105,14 @@ def test_undo_is_offered_only_for_deleted_ones(world: World, inactive: dict[str,
 
 def _offers_undo(client: Client, form: dict[str, object]) -> bool:
     client.post(BULK, form)
-    return client.session["undo"]["action"] == "delete"
+    return bool(client.session["undo"]["action"] == "delete")
+
+
+def test_expired_memory_is_restored_by_the_api_with_a_new_expiry_only(
+    alice: Contract, bob: Contract, charlie: Contract, inactive: dict[str, str]
+) -> None:
+    address = f"memories/{inactive['expired']}/restore/"
+    refused = alice.post(address)
+    assert (refused.status, refused.json["errors"][0]["field"]) == (400, "expires_at")
+    assert [client.post(address).status for client in (bob, charlie)] == [403, 404]
+    assert alice.post(address, {"expires_at": _tomorrow()}).status == 200
