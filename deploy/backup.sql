@@ -2,7 +2,12 @@
 -- Run inside the database as a superuser, after database.sql; it may be run again.
 DO $$ BEGIN
   IF to_regrole('memos_backup') IS NULL THEN
-    CREATE ROLE memos_backup LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE BYPASSRLS;
+    BEGIN
+      CREATE ROLE memos_backup LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE BYPASSRLS;
+    EXCEPTION WHEN insufficient_privilege THEN
+      RAISE NOTICE 'only a superuser makes memos_backup: back up with the tools of the server''s provider';
+      RETURN;
+    END;
   END IF;
   GRANT pg_read_all_data TO memos_backup;
   ALTER ROLE memos_backup SET default_transaction_read_only = on;

@@ -1,4 +1,4 @@
--- Inside the new database, once, as a superuser.
+-- Inside the new database, as a superuser, or as the role that made the database. It may be run again.
 CREATE EXTENSION IF NOT EXISTS vector;
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT USAGE, CREATE ON SCHEMA public TO memos_owner;
@@ -14,6 +14,8 @@ DO $$ BEGIN
   EXECUTE format('ALTER DATABASE %I SET log_min_duration_statement = -1', current_database());
   EXECUTE format('ALTER DATABASE %I SET log_min_duration_sample = -1', current_database());
   EXECUTE format('ALTER DATABASE %I SET log_transaction_sample_rate = 0', current_database());
+EXCEPTION WHEN insufficient_privilege THEN
+  RAISE NOTICE 'only a superuser keeps content out of the log here: set log_error_verbosity = terse and log_min_error_statement = panic in the configuration of the server';
 END $$;
 DO $$ BEGIN EXECUTE format('GRANT CONNECT ON DATABASE %I TO memos_owner, memos_app, memos_auditor', current_database()); END $$;
 -- Functions of PostgreSQL 18 that the migrations call: before it, these stand in. The time of the id is shifted as there

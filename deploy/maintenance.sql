@@ -6,9 +6,13 @@ DO $$ BEGIN
     CREATE ROLE memos_maintainer NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
   END IF;
   GRANT memos_maintainer TO memos_app WITH INHERIT FALSE, SET TRUE;
-  GRANT pg_checkpoint TO memos_maintainer;
   GRANT USAGE ON SCHEMA public TO memos_maintainer;
-  GRANT EXECUTE ON FUNCTION pg_switch_wal() TO memos_maintainer;
+  BEGIN
+    GRANT pg_checkpoint TO memos_maintainer;
+    GRANT EXECUTE ON FUNCTION pg_switch_wal() TO memos_maintainer;
+  EXCEPTION WHEN insufficient_privilege THEN
+    RAISE NOTICE 'only a superuser lets memos_maintainer remove purged bytes from the write-ahead log';
+  END;
   IF current_setting('server_version_num')::int >= 170000 THEN -- PostgreSQL 16 has no such right
     GRANT MAINTAIN ON ALL TABLES IN SCHEMA public TO memos_maintainer;
     ALTER DEFAULT PRIVILEGES FOR ROLE memos_owner IN SCHEMA public GRANT MAINTAIN ON TABLES TO memos_maintainer;

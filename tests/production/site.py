@@ -118,8 +118,8 @@ class Site:
         self._start(redis.program(broker))
         wait_until(lambda: postgres.answers(database) and redis.answers(broker), seconds=START_SECONDS)
 
-    def make_roles(self) -> subprocess.CompletedProcess[str]:
-        """Run the first start of the postgres container."""
+    def make_roles(self, user: str = "") -> subprocess.CompletedProcess[str]:
+        """Run the first start of the postgres container. user: another role than the superuser."""
         database, _ = self.servers
         environ = {
             **clean_environ(),
@@ -127,6 +127,7 @@ class Site:
             "PATH": f"{client_programs()}{os.pathsep}{os.environ['PATH']}",
             "PGHOST": str(database.socket_dir),
             "PGPORT": str(database.port),
+            **({"PGUSER": user} if user else {}),
         }
         return run(["bash", str(ROOT / "deploy" / "init-database.sh")], environ)
 
