@@ -4,7 +4,8 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
-import dj_database_url
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from memos_web.config import Config, ConfigError
 
@@ -58,11 +59,17 @@ def _make_embedded_entry(config: Config, user: str) -> dict[str, Any]:
 
 
 def _make_entry_of_url(name: str, url: str) -> dict[str, Any]:
+    """Read an address as libpq does: of several hosts, the first that fits `target_session_attrs` is used."""
     if not url:
         raise ConfigError(f"{name} is not set")
     if urlsplit(url).scheme not in {"postgres", "postgresql"}:
         raise ConfigError(f"{name} is not a postgresql:// address")
     try:
-        return dict(dj_database_url.parse(url))
-    except (ValueError, dj_database_url.ParseError) as error:
+        given = dict(conninfo_to_dict(url))
+    except psycopg.Error as error:
         raise ConfigError(f"{name} is not a postgresql:// address") from error
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    values = {setting: str(given.pop(key, None) or "") for setting, key in names.items()}
+    if not all(port.isdecimal() for port in values["PORT"].split(",") if port):
+        raise ConfigError(f"{name} is not a postgresql:// address")
+    return {"ENGINE": "django.db.backends.postgresql", **values, "OPTIONS": given}

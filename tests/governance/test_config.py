@@ -3,13 +3,14 @@
 import base64
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from memos_web.config import LONGEST_SOCKET_PATH, ConfigError, read_config
 from memos_web.installation import address_write, missing, public_url, secrets_make
 from memos_web.settings.databases import broker_address, databases, redis_address
 from tests.harness.cases import each_case
-from tests.harness.servers import ROOT
+from tests.harness.servers import ROOT, Servers
 
 KEY = base64.b64encode(bytes(32)).decode()
 
@@ -168,6 +169,23 @@ def test_the_socket_lies_in_the_data_directory_unless_its_path_is_too_long(tmp_p
 def test_a_database_address_that_is_none_is_refused_by_name(environ: dict[str, str], name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         databases(read_config(environ))
+
+
+def test_address_of_several_hosts_is_read_as_libpq_does() -> None:
+    hosts = "postgresql://memos_app:a%40b@one:5433,two:5434/memos"
+    url = f"{hosts}?target_session_attrs=read-write&sslmode=verify-full"
+    entry = databases(read_config({"DATABASE_URL": url}))["default"]
+    assert (entry["HOST"], entry["PORT"], entry["NAME"]) == ("one,two", "5433,5434", "memos")
+    assert (entry["USER"], entry["PASSWORD"]) == ("memos_app", "a@b")
+    assert (entry["OPTIONS"]["target_session_attrs"], entry["OPTIONS"]["sslmode"]) == ("read-write", "verify-full")
+
+
+def test_first_host_that_answers_is_used(servers: Servers) -> None:
+    place = servers.postgres
+    url = f"postgresql://memos_app@/postgres?host={place.folder},{place.socket_dir}&port=1,{place.port}"
+    entry = databases(read_config({"DATABASE_URL": url}))["default"]
+    with psycopg.connect(host=entry["HOST"], port=entry["PORT"], user=entry["USER"], dbname=entry["NAME"]) as session:
+        assert session.info.host == str(place.socket_dir)
 
 
 def test_the_owner_is_connected_only_where_it_is_asked_for() -> None:
