@@ -212,7 +212,6 @@ def test_an_expired_memory_is_unreadable_by_every_path(alice: Contract, superuse
         alice.get(at(memory) + "versions/"),
         alice.patch(at(memory), {"expires_at": LATER}, if_match='"1"'),
         alice.delete(at(memory)),
-        alice.post(at(memory) + "restore/"),
     ):
         assert without_id(reply) == without_id(missing)
     assert alice.list_contents() == alice.search_contents("short lived") == []
