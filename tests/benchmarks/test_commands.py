@@ -222,7 +222,8 @@ def test_pages_are_timed_and_their_queries_do_not_grow_with_the_tenant(
     for name in ("memories, trash", "reading pane", "memory", "memory, edit", "reviews"):
         assert large[name]["queries"] == small[name]["queries"], name
     ours = ("memories", "memories, searched", "reading pane", "memory", "memory, edit", "chat", "conversation")
-    bounds = dict.fromkeys(ours, run.figures["goal queries"]) | {"chat": 23, "conversation": 25}  # these miss the goal
+    bounds = dict.fromkeys(ours, run.figures["goal queries"])
+    bounds |= {"chat": 23, "conversation": 29}  # these miss the goal: what a persona may read is asked for anew
     assert {name: large[name]["queries"] for name in ours if large[name]["queries"] > bounds[name]} == {}
     load = run.figures["first load"]
     assert 0 < load["page"] < load["all"] <= load["goal"]
