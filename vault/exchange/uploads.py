@@ -188,8 +188,11 @@ def uploads_drop(*, actor: Actor) -> int:
 
 
 def _locate_upload(actor: Actor, upload_id: UUID) -> Upload:
-    """Return the row of one upload. Raises NotFound. The caller asks `authorize` next."""
-    row = Upload.objects.filter(tenant_id=actor.tenant_id, id=upload_id, part_of=None).first()
+    """Return the row of one upload, which reads its bytes when they are asked for. Raises NotFound.
+
+    The caller asks `authorize` next.
+    """
+    row = Upload.objects.defer("sealed").filter(tenant_id=actor.tenant_id, id=upload_id, part_of=None).first()
     if row is None:
         raise NotFound
     return row
