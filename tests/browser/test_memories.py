@@ -219,3 +219,10 @@ def test_next_rows_come_in_the_inner_scroller_and_a_phone_selects(server: Runnin
     assert looked_at(page) == []
     page.get_by_role("button", name="Archive…").click()
     expect(page.locator(".dryrun")).to_contain_text("1")
+
+
+def test_phone_without_scripts_has_boxes_and_no_button_that_does_nothing(visit: OpenVisit) -> None:
+    page = visit(java_script_enabled=False, viewport=PHONE["viewport"]).page
+    page.goto("/memories/")
+    expect(page.locator("#rows input[name=id]").first).to_be_visible()
+    expect(page.get_by_role("button", name="Select", exact=True)).to_have_count(0)

@@ -178,7 +178,8 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         placer.finish()
         placed = [page for page in pages[:done] if page.segment_id]
         cubes = {cube_id for page in placed for cube_id in (page.query_id, page.response_id) if cube_id}
-        layer_move(actor.tenant_id, cubes, before=Layer.SHORT_TERM, after=Layer.MID_TERM)
+        if cubes:
+            layer_move(actor.tenant_id, cubes, before=Layer.SHORT_TERM, after=Layer.MID_TERM)
         record(
             actor=actor,
             verb=Verb.SEGMENT_CHANGED,

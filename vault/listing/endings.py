@@ -10,7 +10,7 @@ from django.conf import settings
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.models import Policy
 from governance.vocabulary import Permission
 from vault.cubes.selectors import CubeView
@@ -54,14 +54,12 @@ def _load_policy_names(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, str]:
 
 
 def _find_ending(actor: Actor, cube: Cube, policies: Mapping[UUID, str]) -> Ending:
+    """Return the end of a deleted, expired or archived memory. An archived one that expired is expired."""
     grace = timedelta(days=settings.DELETED_GRACE_DAYS)
     if cube.deleted_at is not None:
         return Ending(EndingKind.DELETED, cube.deleted_at, until=cube.deleted_at + grace)
-    last = transition_last(actor=actor, cube=cube) if cube.state == EndingKind.ARCHIVED else None
-    if last is not None:
-        return Ending(EndingKind.ARCHIVED, last.at, last.reason)
-    at = cube.expires_at or cube.updated_at
-    kind = EndingKind.EXPIRED if cube.state != EndingKind.ARCHIVED else EndingKind.ARCHIVED
-    has_policy = cube.expiry_policy is not None
-    why = policies.get(cube.expiry_policy, "") if cube.expiry_policy else ""
-    return Ending(kind, at, why, at + grace if kind is EndingKind.EXPIRED else None, has_policy)
+    if cube.expires_at is None or cube.expires_at > database_now():
+        last = transition_last(actor=actor, cube=cube)
+        return Ending(EndingKind.ARCHIVED, last.at if last else cube.updated_at, last.reason if last else "")
+    why = policies.get(cube.expiry_policy, "") if cube.expiry_policy is not None else ""
+    return Ending(EndingKind.EXPIRED, cube.expires_at, why, cube.expires_at + grace, cube.expiry_policy is not None)

@@ -99,7 +99,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if form.get("confirmed") != "yes":
         return _draw_question(request, actor, action, chosen, {})
     since = timezone.now() - CLOCKS_DIFFER
-    is_undone = action is not BulkAction.RESTORE or deleted_ids(actor, chosen) == chosen.keys()
+    has_undo = action is not BulkAction.RESTORE or deleted_ids(actor, chosen) == chosen.keys()
     try:
         outcome = bulk_apply(actor=actor, action=action, chosen=chosen, arguments=_read_arguments(form))
     except Invalid as fault:
@@ -107,7 +107,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
         record_and_return_denial(actor=actor, denial=denial, path=request.path)
-    request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since, is_undone=is_undone)
+    request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since, has_undo=has_undo)
     return see_other(_next_address(form, request))
 
 
@@ -207,9 +207,9 @@ def _read_since(form: QueryDict) -> datetime | None:
 
 
 def _make_undo(
-    action: BulkAction, outcome: BulkOutcome, after: str, since: datetime, *, is_undone: bool
+    action: BulkAction, outcome: BulkOutcome, after: str, since: datetime, *, has_undo: bool
 ) -> dict[str, Any]:
-    """Return the message for the next page, and the action of its Undo button where it `is_undone` by one."""
+    """Return the message for the next page, and the action of its Undo button if it `has_undo`."""
     count = len(outcome.done)
     words = {
         BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
@@ -217,7 +217,7 @@ def _make_undo(
     }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
     if outcome.skipped:
         words += gettext(", %(left)s left out") % {"left": len(outcome.skipped)}
-    undo = UNDO.get(action) if outcome.done and is_undone else None
+    undo = UNDO.get(action) if outcome.done and has_undo else None
     ids = [chosen_text(cube_id, version) for cube_id, version in outcome.done.items()] if undo else []
     again = since.isoformat() if action is BulkAction.UNFREEZE else ""
     return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after, "since": again}

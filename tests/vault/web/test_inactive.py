@@ -116,3 +116,12 @@ def test_expired_memory_is_restored_by_the_api_with_a_new_expiry_only(
     assert (refused.status, refused.json["errors"][0]["field"]) == (400, "expires_at")
     assert [client.post(address).status for client in (bob, charlie)] == [403, 404]
     assert alice.post(address, {"expires_at": _tomorrow()}).status == 200
+
+
+def test_archived_memory_that_expired_is_listed_as_expired(
+    world: World, superuser: Superuser, inactive: dict[str, str]
+) -> None:
+    statement = "UPDATE vault_cube SET expires_at = now() - interval '1 minute' WHERE id = %s"
+    superuser().execute(statement, [inactive["archived"]])
+    page = page_of(signed_in(world.alice), f"/memories/{inactive['archived']}/")
+    assert ("Expired" in page, "old news" in page) == (True, False)
