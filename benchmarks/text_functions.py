@@ -53,6 +53,7 @@ from vault.reader.rules import (
     is_question,
     memory_call,
     read_statements,
+    read_verb,
     sentences,
     statements,
     unstated_kind,
@@ -286,6 +287,7 @@ FUNCTIONS = (
             "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON"
         },
     ),
+    TextFunction("read_verb", read_verb, {f"{READER}.verbs": "_PATTERNS"}),
     TextFunction("find_touched_goal", lambda text: find_touched_goal(text, [text]), {f"{READER}.goals": "_LINKS"}),
     TextFunction(
         "what a statement says of a person",

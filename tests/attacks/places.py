@@ -43,7 +43,7 @@ CONTENT = frozenset(
         "chat/<uuid:conversation_id>/export/",
         "chat/<uuid:conversation_id>/goals/",
         "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/",
-        "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/forget/",
+        "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/operation/",
         "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/undo/",
         "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/use/",
         "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/why/",

@@ -56,9 +56,7 @@ class MemoryCallSchema(Schema):
 
 
 class CallResultSchema(Schema):
-    memories = MemorySchema(
-        many=True, help_text="Stored by `add` and `update`; found by `search`, `summarise`, `delete`."
-    )
+    memories = MemorySchema(many=True, help_text="Stored by `add` and `update`; else those that the text is about.")
     deleted = serializers.ListField(child=serializers.UUIDField())
 
 
@@ -83,7 +81,8 @@ class MemoryCallsView(ApiView):
 
         With `execute` the request is carried out. A `delete` first returns a `confirmation`, and deletes its memories
         once its token is sent as `confirm`. An `update` stores the correction as a new memory next to the corrected
-        one.
+        one. `archive`, `restore`, `freeze`, `promote`, `fuse`, `tag`, `rollback` and `audit` only list the memories
+        that they are about: each has an endpoint of its own. A text with such a request is never stored.
         """
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)

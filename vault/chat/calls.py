@@ -100,16 +100,17 @@ def last_questions(*, actor: Actor, conversation_id: UUID) -> list[str]:
 def call_execute(
     *, actor: Actor, text: str, reading: MessageReading, place: CallPlace, confirm: str = "", within: Within
 ) -> CallOutcome:
-    """Execute a request: store the stated facts, search, list the memories to summarise, or delete.
+    """Execute a request: store the stated facts, search, list the memories of an operation, or delete.
 
-    Without `confirm` a deletion only lists its memories. `within` runs in the transaction that writes the result.
+    Without `confirm` a deletion only lists its memories; operations besides deletions are never carried out. `within`
+    runs in the transaction that writes the result.
     Raises Forbidden; NotFound; Held; Invalid, also for a foreign or expired token; the errors of `cubes_add` and
     `memories_search`. Writes the rows of `cubes_add`, `cube_delete` or `memories_search`.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     call = reading.call
     actor, place = _scope_call(actor, place)
-    if call.intent in {Intent.ADD, Intent.UPDATE}:
+    if call.intent in {Intent.ADD, Intent.UPDATE} and not call.is_operation:
         return _add_statements(actor, text, reading, place, within)
     if call.intent is Intent.DELETE:
         return _delete_listed(actor, confirm, within) if confirm else _list_deletable(actor, call, place, within)
@@ -178,7 +179,7 @@ def _find_corrected(
 
 def _search_memories(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
     authorize(actor, Permission.MEMORY_READ)
-    if call.intent is Intent.SUMMARISE:
+    if call.is_operation:
         hits = hits_for_call(actor, call, place.conversation_id, frozenset(), place.personas)
     else:
         search = SearchQuery(

@@ -1,4 +1,4 @@
-"""Selection of the memories that a chat command summarises or forgets. Reads only."""
+"""Selection of the memories that a request in the chat is about. Reads only."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -8,11 +8,11 @@ from governance.vocabulary import Permission
 from vault.chat.evidence import make_evidence
 from vault.chat.rules import MOST_LISTED, make_candidate
 from vault.layers.persona_scope import is_own_speaker
-from vault.reader.rules import about, find_touched_goal, may_touch_goal, names_in, speaks_of_self
+from vault.reader.rules import Intent, about, find_touched_goal, may_touch_goal, names_in, speaks_of_self
 from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import STATED, SemanticType
+from vault.vocabulary import STATED, SemanticType, State
 
 LOOKED_AT = 60  # memories, among which those that are meant are looked for
 
@@ -24,7 +24,8 @@ def hits_for_call(
     excluded: frozenset[UUID],
     personas: tuple[str, ...] = (),
 ) -> list[Hit]:
-    """Return the memories that a summary or a deletion is about: by kind in the order of STATED, newest first.
+    """Return the memories that an operation is about: by kind in the order of STATED, newest first. Those of a
+    restoration are archived.
 
     asked_in: the conversation, whose mounts are included. personas: only their memories; empty means all.
 
@@ -32,8 +33,16 @@ def hits_for_call(
     """
     is_self = call.scope == OWN and not _read_topic(call)
     query = _read_topic(call) or call.rewritten
-    filters = {"semantic_type": {"in": list(STATED)}}
-    search = SearchQuery(query=query, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in, personas=personas)
+    is_archived = call.intent is Intent.RESTORE
+    filters = {"semantic_type": {"in": list(STATED)}, **({"state": State.ARCHIVED} if is_archived else {})}
+    search = SearchQuery(
+        query=query,
+        top_k=LOOKED_AT,
+        filters=filters,
+        conversation_id=asked_in,
+        personas=personas,
+        include_archived=is_archived,
+    )
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     hits = [hit for hit in hits if hit.view.cube.id not in excluded and not hit.view.words.quotes]
     if is_self:

@@ -1,42 +1,98 @@
-"""Memory changes from within a chat: forgetting, undoing, excluding memories, and goals."""
+"""Memory changes from within a chat: operations that a turn offered, undoing, excluding memories, and goals."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import FieldError, Invalid, NotFound
+from governance.denials import record_and_return_denial
+from governance.errors import Conflict, FieldError, Forbidden, Held, Invalid, NotFound, VersionConflict
 from governance.vocabulary import Permission, Verb
-from vault.chat.selectors import conversation_locate, select_statements
-from vault.cubes.services import cube_delete, cubes_hide
+from vault.chat.selectors import conversation_locate, select_statements, turn_get
+from vault.content.drafts import CubeChanges
+from vault.cubes.services import cube_delete, cube_update, cubes_hide
 from vault.layers.contradictions import contradiction_undo
 from vault.layers.persona_scope import scope_to_conversation
+from vault.lifecycle.services import cube_transition
 from vault.models import Cube, CubeSource, Turn
-from vault.reader.rules import Intent
-from vault.vocabulary import Source, SourceKind
+from vault.models.cube import CubeQuerySet
+from vault.reader.rules import Intent, MemoryCall, memory_call
+from vault.vocabulary import Source, SourceKind, State
 
 MOST_EXCLUDED = 200  # memories that one conversation leaves out
+STATES = {Intent.ARCHIVE: State.ARCHIVED, Intent.RESTORE: State.ACTIVATED}
+CONFIRMED = frozenset({Intent.DELETE, Intent.TAG, *STATES})  # intents that are carried out once the member agrees
 
 
-def turn_forget(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
-    """Delete the memories that a turn offered to forget, with the pages that stated them, and return their number.
+@dataclass(frozen=True)
+class Operation:
+    """The outcome of an offer. reply: its name in PHRASES; done: the memories that were changed, without messages;
+    messages: those that stated them, changed too; left: the number of memories that were not changed.
+    """
 
-    Memories that were deleted meanwhile are skipped. If one is held, none is deleted. Raises NotFound; Forbidden; Held.
-    Writes: Cube …, AuditEntry ….
+    intent: Intent
+    reply: str
+    done: tuple[UUID, ...] = ()
+    messages: tuple[UUID, ...] = ()
+    left: int = 0
+
+
+def turn_operate(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> Operation:
+    """Do what a turn offered with the memories that it lists.
+
+    Deletes, archives, restores or tags. Deletions and archivings include the messages that stated the memories.
+    Memories that may not be changed are skipped; but if one of a deletion is held, none is deleted. Raises NotFound,
+    also if the question was deleted; Forbidden; Held. Writes: Cube …, Turn, AuditEntry ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
         actor = scope_to_conversation(actor, conversation)
-        turn = Turn.objects.filter(conversation=conversation, id=turn_id, intent=Intent.DELETE).first()
-        if turn is None:
+        row = Turn.objects.filter(conversation=conversation, id=turn_id, intent__in=CONFIRMED).first()
+        if row is None:
             raise NotFound
-        ids = [UUID(citation["memory_id"]) for citation in turn.citations]
+        ids = [UUID(citation["memory_id"]) for citation in row.citations]
         found = list(Cube.objects.visible_to(actor).filter(id__in=ids, deleted_at=None))
-        for cube in found:
-            cube_delete(actor=actor, cube_id=cube.id)
-        _pages_hide(actor, [cube.id for cube in found])
-        return len(found)
+        if row.intent == Intent.DELETE:
+            for cube in found:
+                cube_delete(actor=actor, cube_id=cube.id)
+            hidden = _pages_hide(actor, [cube.id for cube in found])
+            done = tuple(cube.id for cube in found)
+            return Operation(Intent.DELETE, "forgotten" if found else "delete_none", done, hidden)
+        pages = list(_select_pages(actor, ids)) if row.intent in STATES else []
+    question = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id).question
+    call = memory_call(question or "", said_at=row.created_at)
+    if call.intent != row.intent:
+        raise NotFound
+    done, messages = (tuple(cube.id for cube in cubes if _change_memory(actor, call, cube)) for cubes in (found, pages))
+    with acting(actor):
+        Turn.objects.filter(id=turn_id).update(intent=Intent.CHAT)  # it offers nothing any more
+    left = len(found) - len(done)
+    reply = "operation_failed" if not done else "operation_partly" if left else "operation_done"
+    return Operation(call.intent, reply, done, messages, left)
+
+
+def _change_memory(actor: Actor, call: MemoryCall, cube: Cube) -> bool:
+    """Archive, restore or tag a memory, and return whether it was changed. A refusal is in the audit log."""
+    try:
+        if call.intent in STATES:
+            cube_transition(actor=actor, cube_id=cube.id, to=STATES[Intent(call.intent)])
+        elif call.argument not in cube.tags:
+            cube_update(
+                actor=actor,
+                cube_id=cube.id,
+                expected_versions={cube.version},
+                changes=CubeChanges(tags=(*cube.tags, call.argument)),
+            )
+        else:
+            return False
+    except Forbidden as refusal:
+        record_and_return_denial(actor=actor, denial=refusal, path=f"memories/{cube.id}/")
+        return False
+    except (NotFound, Held, Invalid, Conflict, VersionConflict):
+        return False
+    return True
 
 
 def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
@@ -58,12 +114,18 @@ def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) 
         return len(found)
 
 
-def _pages_hide(actor: Actor, cube_ids: Sequence[UUID]) -> None:
-    """Hide the typed messages all of whose stated memories are deleted."""
+def _select_pages(actor: Actor, cube_ids: Sequence[UUID]) -> CubeQuerySet:
+    """Return the typed messages that state any of these memories."""
     rows = CubeSource.objects.filter(cube_id__in=cube_ids, kind=SourceKind.EXTRACT).values("source_id")
-    pages = list(Cube.objects.visible_to(actor).filter(id__in=rows, source=Source.CHAT, owner_id=actor.member_id))
+    return Cube.objects.visible_to(actor).filter(id__in=rows, source=Source.CHAT, owner_id=actor.member_id)
+
+
+def _pages_hide(actor: Actor, cube_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+    """Hide the typed messages that state these memories, and return them."""
+    pages = list(_select_pages(actor, cube_ids))
     if pages:
         cubes_hide(actor=actor, cubes=pages, permission=Permission.CONVERSATION_USE)
+    return tuple(page.id for page in pages)
 
 
 def conversation_exclude(*, actor: Actor, conversation_id: UUID, memory_id: UUID, is_excluded: bool) -> None:

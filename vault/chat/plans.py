@@ -23,8 +23,8 @@ from vault.chat.rules import (
     Extract,
     PastTurn,
     extractive_answer,
-    forget_extract,
     goal_extract,
+    operation_extract,
     phrase_extract,
     quotes,
     summary_extract,
@@ -117,7 +117,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         actor, content, memory_call(content, said_at=datetime.now(UTC), past=asked.past), asked.models
     )
     call = reading.call
-    if call.intent in {Intent.SUMMARISE, Intent.DELETE}:
+    if call.is_operation:
         return replace(_command_plan(actor, asked, content, call), reading=reading)
     hits = about = _find_topics(actor, asked, call)
     if not about:
@@ -179,12 +179,12 @@ def _add_goal(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
 
 
 def _command_plan(actor: Actor, asked: TurnSettings, content: str, call: MemoryCall) -> TurnPlan:
-    """Return the plan of a summary, or of a deletion's list: nothing is deleted yet."""
+    """Return the plan of a summary, or of the list of what an operation is about: nothing is changed yet."""
     hits = hits_for_call(actor, call, asked.conversation_id, asked.excluded)
     plan = _make_plan(actor, replace(asked, models=()), content, hits)
-    made = summary_extract if call.intent is Intent.SUMMARISE else forget_extract
     retrieved = _explain_hits(plan, hits, lambda _: "")
-    reply = made(content, plan.evidence)
+    is_summary = call.intent is Intent.SUMMARISE
+    reply = summary_extract(content, plan.evidence) if is_summary else operation_extract(content, call, plan.evidence)
     return replace(plan, asked=call.rewritten, intent=call.intent, reply=reply, retrieved=retrieved)
 
 

@@ -15,6 +15,8 @@ from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.reader.phrases import GROUPS, PHRASES
 from vault.reader.rules import (
     Answer,
+    Intent,
+    MemoryCall,
     Statement,
     about,
     answer_question,
@@ -183,9 +185,13 @@ def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
     return extract
 
 
-def forget_extract(question: str, found: Sequence[Evidence]) -> Extract:
-    """Return the list of memories that a deletion would delete, for confirmation."""
-    return _list_quotes(phrase(question, "forget"), found) if found else phrase_extract(question, "forget_none")
+def operation_extract(question: str, call: MemoryCall, found: Sequence[Evidence]) -> Extract:
+    """Return the list of memories that an operation is about: for confirmation, or with the place where it is done."""
+    if not found:
+        name = call.intent if call.intent in {Intent.DELETE, Intent.RESTORE} else "operation"
+        return phrase_extract(question, f"{name}_none")
+    has_tag = call.intent is not Intent.TAG or call.argument
+    return _list_quotes(phrase(question, call.intent if has_tag else "tag_nothing"), found)
 
 
 def phrase_extract(question: str, name: str) -> Extract:

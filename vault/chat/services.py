@@ -23,7 +23,7 @@ from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.answers import Answering, answer_pieces
 from vault.chat.attribution import attribute_sentences
-from vault.chat.memory_changes import turn_forget
+from vault.chat.memory_changes import CONFIRMED, turn_operate
 from vault.chat.plans import TurnPlan, TurnSettings, fixed_plan, question_screen, turn_plan
 from vault.chat.rules import LONGEST_MARKER, Agent, PastTurn, markers_in, phrase_extract
 from vault.chat.selectors import (
@@ -192,8 +192,8 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     """Find memories for a question, and commit the search before the first word of the answer.
 
     content: 1..MAX_CONTENT_CHARACTERS characters. Parts that a policy redacts are neither searched nor sent to a model.
-    A "yes" to an offered deletion deletes. Raises NotFound; Forbidden; Held; Invalid; TooLarge; QuotaExceeded (no model
-    tokens are left this month); Unavailable. Writes: AuditEntry naming the memories, OutboxEvent, Cube ….
+    A "yes" to an offered operation does it. Raises NotFound; Forbidden; Held; Invalid; TooLarge; QuotaExceeded (no
+    model tokens are left this month); Unavailable. Writes: AuditEntry naming the memories, OutboxEvent, Cube ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
@@ -207,9 +207,9 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
             raises_goals=conversation.raises_goals,
         )
     before = _find_past_turns(actor, conversation, content)
-    if before and before[-1].intent == Intent.DELETE and confirms(content):
-        count = turn_forget(actor=actor, conversation_id=conversation_id, turn_id=before[-1].id)
-        reply = phrase_extract(before[-1].question, "forgotten" if count else "forget_none")
+    if before and before[-1].intent in CONFIRMED and confirms(content):
+        done = turn_operate(actor=actor, conversation_id=conversation_id, turn_id=before[-1].id)
+        reply = phrase_extract(before[-1].question, done.reply)
         return fixed_plan(actor, asked, question_screen(actor, content), reply)
     past_questions = tuple(turn.question for turn in before if turn.question)
     plan = turn_plan(actor, replace(asked, past=past_questions), content)

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.utils.safestring import mark_safe
+from django.utils.translation import ngettext
 
+from vault.chat.memory_changes import CONFIRMED
 from vault.chat.rules import UNSUPPORTED
 from vault.chat.selectors import Citation, TurnView
 from vault.chat.services import FOLLOWED
 from vault.cubes.passages import MARKER
-from vault.reader.rules import Intent, whole_question
+from vault.reader.rules import Intent, read_verb, whole_question
 from vault.vocabulary import TurnEnd
 from vault.web.markdown import CITE, markdown_html
 
@@ -51,19 +53,36 @@ class ShownTurn:
         return not self.turn.extractive and UNSUPPORTED in (self.turn.answer or "")
 
     @property
-    def asks_to_forget(self) -> bool:
-        """Return whether the answer lists memories that a confirmation deletes."""
-        return self.turn.intent == Intent.DELETE and any(citation.available for citation in self.turn.citations)
+    def offer(self) -> str:
+        """Return the words of the button that does what the answer offers with the memories it lists; empty without
+        an offer.
+        """
+        count = sum(citation.available for citation in self.turn.citations)
+        if not count or self.turn.intent not in CONFIRMED or self.turn.answer is None:
+            return ""
+        request = read_verb(self.turn.question or "") if self.turn.intent == Intent.TAG else None
+        has_no_tag = self.turn.intent == Intent.TAG and (request is None or not request.argument)
+        return "" if has_no_tag else _offer_words(Intent(self.turn.intent), count)
 
     @property
     def can_retry(self) -> bool:
-        """Return whether the question can be asked again. Statements and requests to forget cannot."""
-        is_asked = self.turn.intent not in {Intent.ADD, Intent.UPDATE, Intent.DELETE}
+        """Return whether the question can be asked again. Statements and requests for an operation cannot."""
+        is_asked = self.turn.intent not in {Intent.ADD, Intent.UPDATE, *CONFIRMED}
         return bool(self.turn.question) and is_asked and not self.turn.stated
 
     @property
     def is_interrupted(self) -> bool:
         return self.turn.end is TurnEnd.INTERRUPTED
+
+
+def _offer_words(intent: Intent, count: int) -> str:
+    words = {
+        Intent.DELETE: ngettext("Forget %(n)s memory", "Forget %(n)s memories", count),
+        Intent.ARCHIVE: ngettext("Archive %(n)s memory", "Archive %(n)s memories", count),
+        Intent.RESTORE: ngettext("Restore %(n)s memory", "Restore %(n)s memories", count),
+        Intent.TAG: ngettext("Tag %(n)s memory", "Tag %(n)s memories", count),
+    }
+    return words[intent] % {"n": count}
 
 
 def make_shown_turns(turns: Sequence[TurnView]) -> list[ShownTurn]:

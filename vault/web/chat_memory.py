@@ -24,7 +24,7 @@ from vault.chat.evidence import rebuild_prompt
 from vault.chat.memory_changes import (
     conversation_exclude,
     conversation_goals_set,
-    turn_forget,
+    turn_operate,
     turn_statements_undo,
 )
 from vault.chat.selectors import (
@@ -40,14 +40,25 @@ from vault.chat.selectors import (
 )
 from vault.chat.services import FOLLOWED, REMEMBERED
 from vault.cubes.services import cube_delete, cube_restore
+from vault.listing.bulk import BulkAction
 from vault.providers.ports import ChatMessage
+from vault.reader.rules import Intent
 from vault.vocabulary import Layer
 from vault.web.answers import make_shown_turn
 from vault.web.labels import SHORT_LAYERS
+from vault.web.memory_actions import done_words
+from vault.web.memory_forms import chosen_text
 from vault.web.memory_rows import ScorePart, layer_class, score_parts
 
 MOST_EXPORTED = 1_000  # turns of one file
 LONGEST_EXCERPT = 160  # characters of a memory that was found
+# What an offer of the chat does to memories, and the action that undoes it.
+ACTIONS: dict[Intent, tuple[BulkAction, BulkAction | None]] = {
+    Intent.DELETE: (BulkAction.DELETE, BulkAction.RESTORE),
+    Intent.ARCHIVE: (BulkAction.ARCHIVE, BulkAction.ACTIVATE),
+    Intent.RESTORE: (BulkAction.ACTIVATE, None),
+    Intent.TAG: (BulkAction.TAG, None),
+}
 PARTS: dict[str, Promise] = {
     "lexical": gettext_lazy("Words"),
     "dense": gettext_lazy("Meaning"),
@@ -129,10 +140,15 @@ def statements_undo(request: HttpRequest, actor: Actor, conversation_id: UUID, t
 
 @require_POST
 @page
-def forget(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """Delete the memories that the answer listed for deletion."""
-    turn_forget(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
-    return see_other(f"{_conversation_address(conversation_id)}#turn-{turn_id}")
+def operate(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
+    """Do what the answer offered with the memories that it listed."""
+    done = turn_operate(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
+    action, undo = ACTIONS[done.intent]
+    ids = [chosen_text(cube_id, None) for cube_id in (*done.done, *done.messages)] if undo else []
+    address = _conversation_address(conversation_id)
+    words = done_words(action, len(done.done), done.left)
+    request.session["undo"] = {"words": words, "action": str(undo) if ids else "", "ids": ids, "next": address}
+    return see_other(f"{address}#turn-{turn_id}")
 
 
 @require_POST

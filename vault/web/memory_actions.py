@@ -9,13 +9,13 @@ from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.web.pages import draw, see_other
 from vault.listing.actions import ActionDraft, action_count, action_create
-from vault.listing.bulk import BulkArguments
+from vault.listing.bulk import BulkAction, BulkArguments
 from vault.listing.queries import query_read
 from vault.web.memory_forms import query_part
 
@@ -37,6 +37,15 @@ SKIPPED: dict[str, Promise] = {
 
 def skipped_words(code: str, title: str = "") -> str | Promise:
     return SKIPPED.get(code, title or code)
+
+
+def done_words(action: BulkAction, count: int, left: int) -> str:
+    """Return the sentence that tells what an action did. left: the memories that it left out."""
+    words = {
+        BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
+        BulkAction.RESTORE: ngettext("%(n)s memory restored", "%(n)s memories restored", count),
+    }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
+    return words + gettext(", %(left)s left out") % {"left": left} if left else words
 
 
 def act_as_job(

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
-from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from governance.access.decisions.services import is_allowed
@@ -28,7 +28,7 @@ from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, Chosen, b
 from vault.listing.selectors import deleted_ids, memories_choose
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
-from vault.web.memory_actions import act_as_job, draft_read, skipped_words
+from vault.web.memory_actions import act_as_job, done_words, draft_read, skipped_words
 from vault.web.memory_forms import chosen_read, chosen_text, day_read, member_read
 
 TITLES: dict[str, Promise] = {
@@ -210,13 +210,7 @@ def _make_undo(
     action: BulkAction, outcome: BulkOutcome, after: str, since: datetime, *, has_undo: bool
 ) -> dict[str, Any]:
     """Return the message for the next page, and the action of its Undo button if it `has_undo`."""
-    count = len(outcome.done)
-    words = {
-        BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
-        BulkAction.RESTORE: ngettext("%(n)s memory restored", "%(n)s memories restored", count),
-    }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
-    if outcome.skipped:
-        words += gettext(", %(left)s left out") % {"left": len(outcome.skipped)}
+    words = done_words(action, len(outcome.done), len(outcome.skipped))
     undo = UNDO.get(action) if outcome.done and has_undo else None
     ids = [chosen_text(cube_id, version) for cube_id, version in outcome.done.items()] if undo else []
     again = since.isoformat() if action is BulkAction.UNFREEZE else ""

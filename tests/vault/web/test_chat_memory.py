@@ -5,10 +5,13 @@ import re
 import pytest
 from django.test import Client
 
+from governance.database import acting
+from governance.models import AuditEntry
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.outbox import run_jobs
+from vault.models import Cube
 
 
 @pytest.fixture
@@ -86,8 +89,100 @@ def test_forgetting_is_confirmed_by_a_button(alice: Client) -> None:
     run_jobs()
     _, turn = ask_question(alice, "Forget what I said about my job", page)
     assert "Forget 1 memory" in text(alice, turn)
-    assert alice.post(f"{turn}forget/").status_code == 303
+    assert alice.post(f"{turn}operation/").status_code == 303
     assert "Forget 1 memory" not in text(alice, turn)
+
+
+def test_a_deletion_in_the_chat_is_undone_from_its_message(alice: Client) -> None:
+    page, _ = ask_question(alice, "I work as a nurse.")
+    run_jobs()
+    _, turn = ask_question(alice, "Forget what I said about my job", page)
+    alice.post(f"{turn}operation/")
+    shown = alice.get(page).content.decode()
+    assert "1 memory deleted" in shown
+    toast = shown[shown.index('class="toast show"') :]
+    ids = re.findall(r'name="id" value="([^"]+)"', toast)
+    assert len(ids) == 2  # the statement and its message
+    body = {"action": "restore", "confirmed": "yes", "next": page, "id": ids}
+    assert alice.post("/memories/bulk/", body).status_code == 303
+    run_jobs()
+    _, answer = ask_question(alice, "Where do I work? What is my job?", page)
+    assert "nurse" in text(alice, answer)
+
+
+def test_memories_are_archived_and_restored_by_a_button(alice: Client) -> None:
+    page, _ = ask_question(alice, "The boiler in the cellar was made by Vaillant.")
+    run_jobs()
+    _, turn = ask_question(alice, "Archive my notes about the boiler", page)
+    assert "Vaillant" in text(alice, turn)
+    assert "Archive 1 memory" in text(alice, turn)
+    alice.post(f"{turn}operation/")
+    assert "1 memory changed" in text(alice, page)
+    assert "Archive 1 memory" not in text(alice, turn)
+    run_jobs()
+    _, answer = ask_question(alice, "Who made the boiler?", page)
+    assert "Vaillant" not in text(alice, answer)
+    _, turn = ask_question(alice, "Bring back my notes about the boiler", page)
+    assert "Restore 1 memory" in text(alice, turn)
+    alice.post(f"{turn}operation/")
+    run_jobs()
+    _, answer = ask_question(alice, "Who made the boiler?", page)
+    assert "Vaillant" in text(alice, answer)
+
+
+def test_a_tag_is_added_after_a_yes(alice: Client, world: World) -> None:
+    page, _ = ask_question(alice, "The boiler in the cellar was made by Vaillant.")
+    run_jobs()
+    ask_question(alice, "tag my notes about the boiler as house", page)
+    _, answer = ask_question(alice, "yes", page)
+    assert "Done." in text(alice, answer)
+    with acting(world.alice.actor):
+        assert Cube.objects.filter(tags__contains=["house"]).count() == 1
+
+
+def test_a_viewer_archives_no_memory_of_others(alice: Client, world: World) -> None:
+    stored = world.client("alice").post("memories/", {"content": "Ana cooks at Lindqvist.", "namespace": "/team"})
+    assert stored.status == 201
+    run_jobs()
+    client = signed_in(world.bob)
+    page, turn = ask_question(client, "Archive my notes about Ana")
+    assert "Archive 1 memory" in text(client, turn)
+    client.post(f"{turn}operation/")
+    assert "0 memories changed, 1 left out" in text(client, page)
+    with acting(world.alice.actor):
+        assert not Cube.objects.filter(state="archived").exists()
+        assert AuditEntry.objects.filter(outcome="denied", principal_id=world.bob.actor.principal_id).exists()
+    _, answer = ask_question(alice, "How does Ana travel?")
+    assert "train" in text(alice, answer)
+
+
+def test_the_offer_of_another_member_is_not_found(alice: Client, world: World) -> None:
+    _, turn = ask_question(alice, "Archive my notes about Ana")
+    assert signed_in(world.bob).post(f"{turn}operation/").status_code == 404
+    assert signed_in(world.charlie).post(f"{turn}operation/").status_code == 404
+
+
+@each_case(
+    ("asked", "reply"),
+    [
+        ("merge my notes about the boiler", "The chat fuses no memories"),
+        ("roll back my note about the boiler", "The chat brings back no versions"),
+        ("who has read my notes about the boiler?", "names who read it"),
+        ("freeze my notes about the boiler", "A freeze needs a reason"),
+        ("promote my notes about the boiler", "The chat changes no layers"),
+        ("change my note about the boiler", "Tell me how it is now"),
+        ("archive my notes about the ferry", "so nothing was done"),
+        ("restore my notes about the ferry", "No archived memory is about this"),
+        ("冻结关于锅炉的记忆", "冻结需要理由"),
+    ],
+)
+def test_other_operations_are_declined_in_words_and_stored_by_none(alice: Client, asked: str, reply: str) -> None:
+    page, _ = ask_question(alice, "The boiler in the cellar was made by Vaillant. 地下室的锅炉是威能的。")
+    run_jobs()
+    _, turn = ask_question(alice, asked, page)
+    assert reply in text(alice, turn)
+    assert "stored:" not in text(alice, turn)
+    assert alice.post(f"{turn}operation/").status_code in {303, 404}
 
 
 def test_a_follow_up_shows_what_was_searched_for(alice: Client) -> None:

@@ -15,6 +15,7 @@ from vault.lexicon.tokens import content_terms
 from vault.lexicon.words import QUESTION_WORDS
 from vault.reader.rules.extraction import read_statements, states_something
 from vault.reader.rules.kinds import is_question
+from vault.reader.rules.verbs import read_verb
 
 LONGEST_COMMAND = 300  # characters; what is longer is a text and no command
 LONGEST_FOLLOW_UP = 120
@@ -30,6 +31,14 @@ class Intent(StrEnum):
     DELETE = "delete"
     SUMMARISE = "summarise"
     CHAT = "chat"
+    FUSE = "fuse"
+    PROMOTE = "promote"
+    ARCHIVE = "archive"
+    RESTORE = "restore"
+    FREEZE = "freeze"
+    TAG = "tag"
+    ROLLBACK = "rollback"
+    AUDIT = "audit"
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ class MemoryCall:
     UTC.
 
     scope: `own` for what the speaker said of themselves, else `all`. anchors: entities of the query. confidence: 0..1.
+    is_operation: whether it asks for something to be done with stored memories, which are listed first. argument: of a
+    `tag`, the tag; of an `update`, the new text, if it has one.
     """
 
     intent: Intent
@@ -48,6 +59,8 @@ class MemoryCall:
     scope: str
     confidence: float
     task: str = ""
+    is_operation: bool = False
+    argument: str = field(default="", repr=False)
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -114,7 +127,10 @@ _FIRST_PERSON = re.compile(r"\b(?:do|did|am|was|have) i\b|\bmy\b|我的?", re.IG
 def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> MemoryCall:
     """Return the request in `text`; `past`: the former questions, oldest first. Without a clear request: chat."""
     rewritten = whole_question(text, past)
+    asked = read_verb(rewritten)
     intent, query, confidence = _read_intent(rewritten, said_at)
+    if asked is not None:
+        intent, query, confidence = Intent(asked.verb), _MY.sub("", asked.query).strip() or asked.query, 0.9
     is_own = bool(_SELF.match(query)) or bool(_OWN_WORDS.search(rewritten))
     spans = time_ranges_of(rewritten, said_at)
     # A day without a year means its last occurrence.
@@ -127,6 +143,8 @@ def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> Me
         time_range=(best.start, best.end) if best else None,
         scope=OWN if is_own else ALL,
         confidence=confidence,
+        is_operation=asked is not None or intent in {Intent.DELETE, Intent.SUMMARISE},
+        argument=asked.argument if asked else "",
     )
 
 

@@ -29,6 +29,7 @@ from vault.reader.rules.remarks import (
     TRAILING_QUESTION,
 )
 from vault.reader.rules.sentences import LONGEST_SENTENCE, is_lead_in, sentences
+from vault.reader.rules.verbs import read_verb
 
 MOST_STATEMENTS = 500  # of one text; the conversation stores the whole text
 NOT_PEOPLE = frozenset({"assistant", "system", "tool"})
@@ -123,7 +124,7 @@ def _apply_kinds(sentence: str, number: int, kinds: Mapping[int, str | None]) ->
         yield from stated
         return
     kind = kinds[number]
-    if kind is None or is_question(sentence) or COMMAND.search(_fold_sentence(sentence)):
+    if kind is None or is_question(sentence) or _is_command(sentence):
         return
     for statement in stated or [Statement(sentence, kind, CHOSEN_CONFIDENCE)]:
         yield replace(statement, semantic_type=kind)
@@ -180,7 +181,12 @@ def _find_dated_head(sentence: str) -> str:
 def _is_remark(sentence: str) -> bool:
     """Return whether a sentence is a command, a greeting, a momentary feeling, or a remark about the conversation."""
     folded = _fold_sentence(sentence)
-    return any(pattern.search(folded) for pattern in (COMMAND, REMARK_ON_TALK, FEELING_NOW, REACTION, BARE_REFERENCE))
+    patterns = (REMARK_ON_TALK, FEELING_NOW, REACTION, BARE_REFERENCE)
+    return _is_command(sentence) or any(pattern.search(folded) for pattern in patterns)
+
+
+def _is_command(sentence: str) -> bool:
+    return COMMAND.search(_fold_sentence(sentence)) is not None or read_verb(sentence) is not None
 
 
 def _is_self_contained(sentence: str) -> bool:
