@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC
 from functools import cache
 from typing import Any
 
@@ -29,7 +28,7 @@ from vault.reader.categories import add_categories
 from vault.reader.message_calls import split_tool_calls
 from vault.reader.message_shapes import OMITTED, read_shape
 from vault.reader.model_reader import messages_statements
-from vault.reader.services import Message, messages_read
+from vault.reader.services import Message, draft_content, messages_read
 from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import (
     AccessLevel,
@@ -362,7 +361,7 @@ def _read_drafts(body: dict[str, Any], actor: Actor | None) -> list[CubeDraft]:
     content = body.get("content", "")
     common = CubeDraft(content=content, **_common_fields(body))
     if "messages" not in body:
-        return [replace(common, event_time=common.event_time.astimezone(UTC) if common.event_time else None)]
+        return [draft_content(common)]
     messages = split_tool_calls([Message(**message) for message in body["messages"]])
     infer = body.get("infer", True)
     chosen = messages_statements(actor=actor, messages=messages, common=common) if actor and infer else {}

@@ -57,7 +57,8 @@ def attribute_sentences(answer: str, evidence: Sequence[Evidence], question: str
 
 
 def _make_support(memory: Evidence) -> _Support:
-    whole = f"{memory.speaker} {memory.time:%Y-%m-%d} {memory.text}"
+    event = f" {memory.happens:%Y-%m-%d}" if memory.happens else ""
+    whole = f"{memory.speaker} {memory.time:%Y-%m-%d}{event} {memory.text}"
     return _Support(memory.marker, memory.text, whole.casefold(), base_forms(terms(whole)), read_clauses(memory.text))
 
 

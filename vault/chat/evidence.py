@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from django.utils.timezone import localtime
+
 from governance.actor import Actor
 from vault.chat.rules import Agent, Evidence, PastTurn, prompt
 from vault.chat.selectors import RetrievedView, TurnView
-from vault.cubes.quotes import localise_moment
+from vault.cubes.quotes import is_said_by_reader, localise_event
 from vault.cubes.selectors import CubeView
 from vault.layers.persona_scope import is_own_memory, is_own_speaker
 from vault.providers.ports import ChatMessage
@@ -20,12 +22,13 @@ def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, pa
         marker=marker,
         text=words.content,
         speaker=words.speaker,
-        time=localise_moment(cube.event_time or cube.created_at, is_resolved=cube.has_sources),
+        time=localtime(cube.told_at),
+        happens=localise_event(cube.happens_at),
         score=score,
         parts=parts,
         session=words.session_id,
         position=cube.position,
-        is_resolved=cube.has_sources,
+        is_said_by_reader=is_said_by_reader(actor, cube, words.speaker),
         semantic_type=cube.semantic_type,
         is_own=is_own_speaker(actor, words.speaker),
         is_of_reader=is_own_memory(actor, cube),

@@ -61,9 +61,9 @@ NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
 class Evidence:
     """A memory as evidence for an answer; `marker` is its number in the answer, `source` its id.
 
-    time: when it was said, or when it happened if is_resolved. is_own: its speaker is the reader, or nobody;
-    is_of_reader: it belongs to the reader. parts: of its score. session and position: its place in a conversation, if
-    any.
+    time: when it was said; happens: the time of its event, if it is another. is_own: its speaker is the reader, or
+    nobody; is_of_reader: it belongs to the reader; is_said_by_reader: it is the reader's message without a name. parts:
+    of its score. session and position: its place in a conversation, if any.
     """
 
     source: str
@@ -76,10 +76,11 @@ class Evidence:
     parts: Parts = NO_PARTS
     session: str = ""
     position: int | None = None
-    is_resolved: bool = False
+    happens: datetime | None = None
     semantic_type: str = ""
     is_own: bool = False
     is_of_reader: bool = False
+    is_said_by_reader: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ def prompt(
 def _quoted_line(memory: Evidence) -> str:
     """Return a memory as one line of JSON, so that its text cannot break out of the line."""
     text, speaker = (json.dumps(words, ensure_ascii=False) for words in (memory.text[:LONGEST_PASSAGE], memory.speaker))
-    return f"[{memory.marker}] {text} (said by {speaker}, {memory.time:%Y-%m-%d %H:%M} UTC)"
+    event = f"; its event: {memory.happens:%Y-%m-%d}" if memory.happens else ""
+    return f"[{memory.marker}] {text} (said by {speaker}, {memory.time:%Y-%m-%d %H:%M} UTC{event})"
 
 
 def extractive_answer(
@@ -308,7 +310,8 @@ def make_title(question: str) -> str:
 
 def _format_line(quote: Quote, evidence: Evidence) -> str:
     text = evidence.text[quote.start : quote.end]
-    return Passage(text, evidence.speaker, evidence.time, evidence.is_resolved).line(quote.marker)
+    passage = Passage(text, evidence.speaker, evidence.time, evidence.happens, is_own=evidence.is_said_by_reader)
+    return passage.line(quote.marker)
 
 
 def count_tokens_used(completion: Completion, asked: Sequence[ChatMessage], said: str) -> tuple[int, int]:

@@ -8,31 +8,50 @@ from datetime import UTC, datetime
 from vault.content.words import Quote, Words
 from vault.lexicon.resolved_dates import write_dates
 from vault.lexicon.tokens import language_of
+from vault.lexicon.written_dates import write_day
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
 VERDICTS = ("Yes. ", "No. ", "是的。", "不是。")  # beginnings of an answer to a yes-or-no question
+SAID = {"en": "{name} said", "zh": "{name}说"}
+SEPARATOR = {"en": ", ", "zh": "，"}
+HAPPENS = {"en": ("happens {day}", "happened {day}"), "zh": ("时间是{day}", "时间是{day}")}  # to come, and past
+# The readers themselves, and the roles that stand for a name.
+WHO = {
+    "en": {"own": "you", "user": "the user", "assistant": "the assistant", "system": "the system", "tool": "a tool"},
+    "zh": {"own": "你", "user": "用户", "assistant": "助手", "system": "系统", "tool": "工具"},
+}
 UNAVAILABLE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A quoted passage in its current wording; `time`: when it was said, in the reader's time zone. is_resolved: when
-    it happened.
+    """A quoted passage in its current wording. time: when it was said, in the reader's time zone; happens: the time
+    of its event, if it is another. is_own: the reader said it.
     """
 
     text: str = field(repr=False)
     speaker: str = field(repr=False)
     time: datetime | None
-    is_resolved: bool = False
+    happens: datetime | None = None
+    is_own: bool = False
 
     def line(self, marker: int) -> str:
-        """Return the quote with its marker, speaker and date, and the dates that its temporal expressions mean."""
-        day = self.time.date().isoformat() if self.time else ""
-        said_at = None if self.is_resolved or self.time is None else self.time.replace(tzinfo=UTC)  # by its local day
-        dates = write_dates(self.text, said_at) if said_at else ""
-        source = ", ".join(part for part in (self.speaker, day) if part)
-        note = "; ".join(part for part in (source, dates) if part)
-        return f"“{self.text}” [{marker}]" + (f" ({note})" if note else "")
+        """Return the quote with its marker and who said it when, and the day of its event or the dates that its
+        temporal expressions mean.
+        """
+        return f"“{self.text}” [{marker}]" + (f" ({note})" if (note := self._write_note()) else "")
+
+    def _write_note(self) -> str:
+        language = "zh" if language_of(self.text) == "zh" else "en"
+        name = WHO[language].get("own" if self.is_own else self.speaker.casefold(), self.speaker)
+        parts = [SAID[language].format(name=name)] if name else []
+        parts += [write_day(self.time.date(), language)] if self.time else []
+        source = SEPARATOR[language].join(parts)
+        if self.happens is not None and self.time is not None and self.happens.date() != self.time.date():
+            word = HAPPENS[language][self.happens < self.time]
+            return f"{source} · {word.format(day=write_day(self.happens.date(), language))}"
+        dates = write_dates(self.text, self.time.replace(tzinfo=UTC)) if self.time else ""  # by its local day
+        return "; ".join(part for part in (source, dates) if part)
 
 
 Passages = Mapping[Quote, Passage]

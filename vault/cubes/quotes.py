@@ -12,7 +12,10 @@ from vault.content.words import Quote
 from vault.cubes.passages import Passage
 from vault.cubes.reader_words import open_for_reader, seal_versions
 from vault.cubes.versions import visible_versions
+from vault.lexicon.calendar_units import midnight
 from vault.models import Cube, CubeVersion
+from vault.models.cube import happens_at
+from vault.vocabulary import MessageRole
 
 
 def quotes_open(
@@ -33,16 +36,28 @@ def quotes_open(
     opened = open_for_reader(actor, seal_versions(actor, [*versions.values()]), is_shown=is_shown, leaves=leaves)
     for key, words in opened.items():
         version, cube = versions[key], cubes[key[0]]
-        moment = localise_moment(version.event_time or cube.created_at, is_resolved=cube.has_sources)
         for quote in wanted.get((version.cube_id, version.number), ()):
             if text := words.content[quote.start : quote.end]:
-                found[quote] = Passage(text, words.speaker, moment, is_resolved=cube.has_sources)
+                found[quote] = Passage(
+                    text,
+                    words.speaker,
+                    localtime(cube.said_at or version.event_time or cube.created_at),
+                    happens=localise_event(happens_at(cube.said_at, version.event_time)),
+                    is_own=is_said_by_reader(actor, cube, words.speaker),
+                )
     return found
 
 
-def localise_moment(moment: datetime, *, is_resolved: bool) -> datetime:
-    """Convert the time of a statement to the reader's time zone; a resolved date is the same in every zone."""
-    return moment if is_resolved else localtime(moment)
+def is_said_by_reader(actor: Actor, cube: Cube, speaker: str) -> bool:
+    """Return whether a memory is the reader's own message without a name."""
+    return speaker.casefold() == MessageRole.USER and cube.owner_id == actor.member_id
+
+
+def localise_event(moment: datetime | None) -> datetime | None:
+    """Convert the time of an event to the reader's time zone; a day, which begins at 0:00 UTC, is the same in every
+    zone.
+    """
+    return moment if moment is None or moment == midnight(moment) else localtime(moment)
 
 
 def _load_versions(

@@ -238,7 +238,7 @@ class _Queues:
             self._owners |= {entry.id: entry.cube.owner_id for entry in entries}
             self._stored[persona_id, queue] = [
                 StoredStatement(
-                    entry.id, words[entry.cube_id][1].content, entry.cube.event_time or entry.created_at, entry.name
+                    entry.id, words[entry.cube_id][1].content, _statement_time(entry), entry.name
                 )
                 for entry in entries
                 if entry.cube_id in words
@@ -249,7 +249,7 @@ class _Queues:
         """End the validity of the older of two statements, and open a review for a person."""
         entry = LayerEntry.objects.select_related("cube").get(id=other)
         older, newer, until = (
-            (cube, entry.cube, self._statement_time(entry)) if outcome.is_older else (entry.cube, cube, statement.at)
+            (cube, entry.cube, _statement_time(entry)) if outcome.is_older else (entry.cube, cube, statement.at)
         )
         if older.id == newer.id:
             return
@@ -267,8 +267,9 @@ class _Queues:
                 status=ReviewStatus.OPEN,
             ).save(force_insert=True)
 
-    def _statement_time(self, entry: LayerEntry) -> datetime:
-        return entry.cube.event_time or entry.created_at
+
+def _statement_time(entry: LayerEntry) -> datetime:
+    return entry.cube.said_at or entry.cube.event_time or entry.created_at
 
 
 def _end_validity(actor: Actor, older: Cube, newer: Cube, until: datetime) -> CubeVersion | None:

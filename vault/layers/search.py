@@ -365,7 +365,7 @@ def _count_tokens(view: CubeView) -> int:
 
 def _format_line(view: CubeView) -> str:
     cube, words = view.cube, view.words
-    moment = cube.event_time or cube.created_at
+    moment = cube.told_at
     quoted = {
         "id": str(cube.id),
         "layer": cube.layer,

@@ -9,6 +9,8 @@ from itertools import islice, zip_longest
 from vault.lexicon import readings
 from vault.lexicon.calendar_units import DAY, MONTH, ONE_DAY, VAGUE, Meaning, Period, days, midnight
 from vault.lexicon.dates import NamedTime, find_named_times, fold_signs
+from vault.lexicon.tokens import language_of
+from vault.lexicon.written_dates import write_period
 
 MOST_TIMES = 2  # of one text
 LONGEST_EXACT = 15 * ONE_DAY  # of a time that is preferred to a month or a season
@@ -122,13 +124,14 @@ def _is_now(period: Period, as_of: datetime) -> bool:
 
 
 def write_dates(text: str, said_at: datetime) -> str:
-    """Return `yesterday = 2026-05-07` for the first relative times of `text`, resolved at `said_at`; may be empty."""
+    """Return `yesterday = 7 May 2026` for the first relative times of `text`, resolved at `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
+    language = "zh" if language_of(text) == "zh" else "en"
     found: list[str] = []
     for named, period in _list_meanings(text, as_of):
         expression = text[named.begin : named.end]
         if _RELATIVE.search(expression) and len(found) < MOST_TIMES:
-            found.append(f"{expression} = {_write_period(period)}")
+            found.append(f"{expression} = {write_period(period, language)}")
     return ", ".join(found)
 
 
@@ -158,12 +161,3 @@ def _year_after(moment: datetime) -> datetime:
         return moment.replace(year=moment.year + 1)
     except ValueError:
         return moment.replace(year=moment.year + 1, month=3, day=1)
-
-
-def _write_period(period: Period) -> str:
-    length, start = period.end - period.start, period.start.date()
-    if length <= ONE_DAY:
-        return start.isoformat()
-    if start.day == 1 and period.end.day == 1:
-        return str(start.year) if length > 360 * ONE_DAY else start.isoformat()[:7]
-    return f"{start.isoformat()} – {(period.end - ONE_DAY).date().isoformat()}"

@@ -150,9 +150,9 @@ def _overlaps(earlier: Cube, later: Cube) -> bool:
 
 
 def validity_start(cube: Cube) -> datetime:
-    """Return the time from which a statement holds: its stated time, else that of its event, else that of its
-    storage."""
-    return cube.valid_from or cube.event_time or cube.created_at
+    """Return the time from which a statement holds: its stated time, else when it was said or stored. The time of its
+    event may lie before or after."""
+    return cube.valid_from or cube.told_at
 
 
 def _sort_key(cube: Cube) -> tuple[datetime, UUID]:

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self, TypeVar
 
 from django.conf import settings
@@ -217,6 +217,11 @@ class Described(models.Model):
         abstract = True
 
 
+def happens_at(said_at: datetime | None, event_time: datetime | None) -> datetime | None:
+    """Return the time of the event that a statement tells of, if it is another than that at which it was said."""
+    return event_time if said_at is not None and event_time != said_at else None
+
+
 class Cube(Described, TenantModel):
     """One unit of memory in its present state. Its words are sealed in its versions; this row has the unsealed
     fields."""
@@ -257,6 +262,15 @@ class Cube(Described, TenantModel):
     is_dialogue_only = models.BooleanField(default=False, db_default=False)
 
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
+
+    @property
+    def told_at(self) -> datetime:
+        """When it was said, else the time that its client gave it, else when it was stored."""
+        return self.said_at or self.event_time or self.created_at
+
+    @property
+    def happens_at(self) -> datetime | None:
+        return happens_at(self.said_at, self.event_time)
 
     class Meta:
         permissions = OBJECT_PERMISSIONS

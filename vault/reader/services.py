@@ -67,6 +67,8 @@ def messages_read(
         parent = len(drafts)
         role = message.role if message.role in PAGE_ROLES else None
         page = replace(whole, layer=layer, semantic_type=kind, reader=reader, page_role=role)
+        if _is_whole(found, whole):
+            page = replace(page, event_time=found[0].event_time or page.event_time)
         is_whole = _is_whole(found, whole) and found[0].event_time is None
         page = replace(page, is_dialogue_only=kind is SemanticType.DIALOGUE and not found)
         drafts.append(replace(page, may_repeat=may_repeat and is_whole))
@@ -75,6 +77,19 @@ def messages_read(
             replace(draft, may_repeat=may_repeat and draft.event_time == page.event_time) for draft in statements
         ]
     return drafts
+
+
+def draft_content(common: CubeDraft) -> CubeDraft:
+    """Return the draft of a bare statement. Without a time of its own it has that of the event which its only sentence
+    names, and was said now.
+    """
+    if common.event_time is not None:
+        return replace(common, event_time=common.event_time.astimezone(UTC))
+    now = localtime()
+    found = read_statements(common.content, speaker=MessageRole.USER, said_at=now)
+    if len(found) != 1 or found[0].text != common.content.strip() or found[0].event_time is None:
+        return common
+    return replace(common, event_time=found[0].event_time, said_at=now.astimezone(UTC))
 
 
 def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:

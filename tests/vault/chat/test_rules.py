@@ -82,7 +82,7 @@ def test_only_markers_of_given_memories_are_citations_each_once() -> None:
 def test_the_extractive_answer_quotes_word_for_word_and_says_so() -> None:
     text = "Caroline adopted a greyhound in May."
     answer = extractive_answer("What did Caroline adopt?", evidence(text))
-    assert answer.lines == ("From your memories:", "“Caroline adopted a greyhound in May.” [1] (Ann, 2026-05-01)")
+    assert answer.lines == ("From your memories:", "“Caroline adopted a greyhound in May.” [1] (Ann said, 1 May 2026)")
 
 
 def test_an_extractive_answer_is_stored_as_references_without_the_words_quoted() -> None:

@@ -10,11 +10,11 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.outbox import run_jobs
 from tests.vault.web.test_chat import stream_answer, text
-from vault.cubes.quotes import localise_moment
+from vault.cubes.quotes import localise_event
 
 LATE = datetime(2026, 5, 7, 23, 30, tzinfo=UTC)
 QUESTION = "How does Ana travel?"
-IN_UTC, IN_TOKYO = "(2026-05-07; yesterday = 2026-05-06)", "(2026-05-08; yesterday = 2026-05-07)"
+IN_UTC, IN_TOKYO = "(7 May 2026; yesterday = 6 May 2026)", "(8 May 2026; yesterday = 7 May 2026)"
 
 
 @pytest.fixture
@@ -25,10 +25,20 @@ def alice(world: World) -> Client:
     return signed_in(world.alice)
 
 
-@pytest.mark.parametrize(("is_resolved", "day"), [(False, date(2026, 5, 8)), (True, date(2026, 5, 7))])
-def test_a_resolved_day_is_the_same_in_every_time_zone(is_resolved: bool, day: date) -> None:
-    with timezone.override("Asia/Tokyo"):
-        assert localise_moment(LATE, is_resolved=is_resolved).date() == day
+@pytest.mark.parametrize(
+    ("zone", "moment", "day"),
+    [
+        ("Asia/Tokyo", LATE, date(2026, 5, 8)),
+        ("Asia/Tokyo", LATE.replace(hour=0, minute=0), date(2026, 5, 7)),
+        ("America/Lima", LATE.replace(hour=0, minute=0), date(2026, 5, 7)),
+        ("America/Lima", LATE.replace(hour=1), date(2026, 5, 6)),
+    ],
+)
+def test_the_day_of_an_event_is_the_same_in_every_time_zone(zone: str, moment: datetime, day: date) -> None:
+    with timezone.override(zone):
+        event = localise_event(moment)
+    assert event is not None
+    assert event.date() == day
 
 
 def test_a_reply_has_the_dates_of_its_readers_time_zone(alice: Client) -> None:
