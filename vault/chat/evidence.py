@@ -7,7 +7,7 @@ from django.utils.timezone import localtime
 from governance.actor import Actor
 from vault.chat.rules import Agent, Evidence, PastTurn, prompt
 from vault.chat.selectors import RetrievedView, TurnView
-from vault.cubes.quotes import is_said_by_reader, localise_event
+from vault.cubes.quotes import is_from_reader, localise_event
 from vault.cubes.selectors import CubeView
 from vault.layers.persona_scope import is_own_memory, is_own_speaker
 from vault.providers.ports import ChatMessage
@@ -22,13 +22,13 @@ def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, pa
         marker=marker,
         text=words.content,
         speaker=words.speaker,
-        time=localtime(cube.told_at),
+        time=localtime(cube.stated_at),
         happens=localise_event(cube.happens_at),
         score=score,
         parts=parts,
         session=words.session_id,
         position=cube.position,
-        is_said_by_reader=is_said_by_reader(actor, cube, words.speaker),
+        is_from_reader=is_from_reader(actor, cube, words.speaker),
         semantic_type=cube.semantic_type,
         is_own=is_own_speaker(actor, words.speaker),
         is_of_reader=is_own_memory(actor, cube),

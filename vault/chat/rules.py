@@ -62,7 +62,7 @@ class Evidence:
     """A memory as evidence for an answer; `marker` is its number in the answer, `source` its id.
 
     time: when it was said; happens: the time of its event, if it is another. is_own: its speaker is the reader, or
-    nobody; is_of_reader: it belongs to the reader; is_said_by_reader: it is the reader's message without a name. parts:
+    nobody; is_of_reader: it belongs to the reader; is_from_reader: it is the reader's message without a name. parts:
     of its score. session and position: its place in a conversation, if any.
     """
 
@@ -80,7 +80,7 @@ class Evidence:
     semantic_type: str = ""
     is_own: bool = False
     is_of_reader: bool = False
-    is_said_by_reader: bool = False
+    is_from_reader: bool = False
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def make_title(question: str) -> str:
 
 def _format_line(quote: Quote, evidence: Evidence) -> str:
     text = evidence.text[quote.start : quote.end]
-    passage = Passage(text, evidence.speaker, evidence.time, evidence.happens, is_own=evidence.is_said_by_reader)
+    passage = Passage(text, evidence.speaker, evidence.time, evidence.happens, is_own=evidence.is_from_reader)
     return passage.line(quote.marker)
 
 

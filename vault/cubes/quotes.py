@@ -43,12 +43,12 @@ def quotes_open(
                     words.speaker,
                     localtime(cube.said_at or version.event_time or cube.created_at),
                     happens=localise_event(happens_at(cube.said_at, version.event_time)),
-                    is_own=is_said_by_reader(actor, cube, words.speaker),
+                    is_own=is_from_reader(actor, cube, words.speaker),
                 )
     return found
 
 
-def is_said_by_reader(actor: Actor, cube: Cube, speaker: str) -> bool:
+def is_from_reader(actor: Actor, cube: Cube, speaker: str) -> bool:
     """Return whether a memory is the reader's own message without a name."""
     return speaker.casefold() == MessageRole.USER and cube.owner_id == actor.member_id
 

@@ -110,7 +110,7 @@ FROM unnest(%s::uuid[]) AS wanted (id)
   ) AS used ON true
   LEFT JOIN LATERAL (
     SELECT one.version FROM vault_embedding AS one
-    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.version = cube.version
+    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.version = cube.version AND one.part = 0
       AND one.model = coalesce(
         (SELECT active.model FROM vault_embeddingmodel AS active WHERE active.tenant_id = %s), %s)
     OFFSET 0

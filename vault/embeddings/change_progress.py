@@ -21,7 +21,7 @@ from governance.vocabulary import Permission, Topic
 from vault.embeddings.model_change import CLEAR, CLEARED, lock_moves, moves, moves_before_switch, record_step
 from vault.embeddings.vectors import active_model, question_embedder
 from vault.models.embedding_model import EmbeddingModel
-from vault.models.index import Embedding
+from vault.models.index import WHOLE, Embedding
 
 
 @dataclass(frozen=True)
@@ -106,5 +106,5 @@ def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def _current_embeddings(actor: Actor, model: str) -> QuerySet[Embedding]:
-    rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, version=F("cube__version"))
-    return rows.filter(cube__is_indexed=True, cube__tenant_id=actor.tenant_id)
+    rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, part=WHOLE)
+    return rows.filter(version=F("cube__version"), cube__is_indexed=True, cube__tenant_id=actor.tenant_id)

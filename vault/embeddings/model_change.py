@@ -26,7 +26,7 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.embeddings.vectors import active_model, embeddings_write, make_embeddings, texts_of
 from vault.models.cube import Cube
 from vault.models.embedding_model import EmbeddingModel
-from vault.models.index import Embedding
+from vault.models.index import WHOLE, Embedding
 from vault.providers.ports import Embedder, ProviderUnavailable
 from vault.providers.registry import embedder, embedder_by_name
 
@@ -166,7 +166,7 @@ def cubes_reembed(run: JobRun) -> Callable[[], Step]:
 def _job_create(actor: Actor, wanted: str, active: str | None) -> None:
     cubes = Cube.objects.filter(tenant_id=actor.tenant_id)
     newest = cubes.order_by("-id").values_list("id", flat=True).first()
-    total = Embedding.objects.filter(tenant_id=actor.tenant_id, model=active).count()
+    total = Embedding.objects.filter(tenant_id=actor.tenant_id, model=active, part=WHOLE).count()
     position = _Position(wanted, START, newest or START)
     settings = {"model": wanted}
     job_create(actor=actor, kind=Topic.CUBES_REEMBED, settings=settings, state=position.state, total=total)

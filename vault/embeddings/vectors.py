@@ -16,11 +16,12 @@ from django.db.models import F
 from governance.actor import Actor
 from governance.errors import Unavailable
 from vault.content.words import words_open
+from vault.embeddings.passages import mean_vectors, split_passages
 from vault.index.facets import INDEXED_FIELDS, LAYERS, indexed_fields
 from vault.index.terms import searchable_text
 from vault.models.cube import Cube, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
-from vault.models.index import Embedding
+from vault.models.index import WHOLE, Embedding
 from vault.providers.ports import Embedder, ProviderUnavailable
 from vault.providers.registry import embedder, embedder_by_name
 from vault.vocabulary import Layer
@@ -81,21 +82,26 @@ def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
 
 
 def make_embeddings(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embedding]:
-    """Embed texts into unsaved rows. Must run outside any transaction, because it calls the model.
-    Raises ProviderUnavailable."""
+    """Embed texts, and the passages of long ones, into unsaved rows.
+
+    Must run outside any transaction, because it calls the model. Raises ProviderUnavailable.
+    """
     if not texts:
         return []
-    return [
-        Embedding(
-            tenant_id=actor.tenant_id,
-            cube_id=text.cube_id,
-            model=model.name,
-            version=text.version,
-            vector=vector,
-            **text.indexed,
-        )
-        for text, vector in zip(texts, model.embed([text.text for text in texts]), strict=True)
-    ]
+    passages = [split_passages(text.text) for text in texts]
+    pieces = [parts or [text.text] for text, parts in zip(texts, passages, strict=True)]
+    vectors = model.embed([piece for parts in pieces for piece in parts])
+    wholes = mean_vectors(vectors, [len(parts) for parts in pieces])
+    made, at = [], 0
+    for text, parts, whole in zip(texts, passages, wholes, strict=True):
+        named = {"tenant_id": actor.tenant_id, "cube_id": text.cube_id, "model": model.name, "version": text.version}
+        made.append(Embedding(vector=whole, **named, **text.indexed))
+        made += [
+            Embedding(part=part, vector=vectors[at + part - 1], **named, **text.indexed)
+            for part in range(1, len(parts) + 1)
+        ]
+        at += len(parts) or 1
+    return made
 
 
 def make_all_embeddings(actor: Actor, active: str | None, texts: Sequence[Text]) -> list[Embedding]:
@@ -124,10 +130,12 @@ def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
     current = [row for row in rows if (row.cube_id, row.version) in layers]
     for row in current:  # the page of a message may have moved since it was read
         row.layer = LAYERS[Layer(layers[row.cube_id, row.version])]
+    cubes, models = {row.cube_id for row in current}, {row.model for row in current}
+    Embedding.objects.filter(cube_id__in=cubes, model__in=models, part__gt=WHOLE).delete()  # it may have fewer now
     Embedding.objects.bulk_create(
         current,
         update_conflicts=True,
-        unique_fields=["tenant_id", "cube_id", "model"],
+        unique_fields=["tenant_id", "cube_id", "model", "part"],
         update_fields=["version", "vector", *INDEXED_FIELDS],
     )
     return list(dict.fromkeys(row.cube_id for row in current))

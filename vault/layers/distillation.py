@@ -237,9 +237,7 @@ class _Queues:
             words = open_words([entry.cube_id for entry in entries])
             self._owners |= {entry.id: entry.cube.owner_id for entry in entries}
             self._stored[persona_id, queue] = [
-                StoredStatement(
-                    entry.id, words[entry.cube_id][1].content, _statement_time(entry), entry.name
-                )
+                StoredStatement(entry.id, words[entry.cube_id][1].content, _statement_time(entry), entry.name)
                 for entry in entries
                 if entry.cube_id in words
             ]

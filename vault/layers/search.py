@@ -57,6 +57,7 @@ ENTRIES = """
 SELECT entry.queue, entry.cube_id, coalesce(1 - (embedding.vector <=> %(vector)s::halfvec), 0)
 FROM vault_layerentry AS entry LEFT JOIN vault_embedding AS embedding
   ON embedding.tenant_id = entry.tenant_id AND embedding.cube_id = entry.cube_id AND embedding.model = %(model)s
+  AND embedding.part = 0
 WHERE entry.tenant_id = %(tenant)s AND entry.persona_id = %(persona)s AND entry.left_at IS NULL
 """
 PAGES = f"""
@@ -365,7 +366,7 @@ def _count_tokens(view: CubeView) -> int:
 
 def _format_line(view: CubeView) -> str:
     cube, words = view.cube, view.words
-    moment = cube.told_at
+    moment = cube.stated_at
     quoted = {
         "id": str(cube.id),
         "layer": cube.layer,

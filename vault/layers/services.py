@@ -159,7 +159,7 @@ def _pair_messages(messages: Sequence[tuple[MessageRole, AddedCube]]) -> list[Pa
     """Pair each user's message with the assistant's message after it; either may be alone."""
     pages: list[PageDraft] = []
     for role, memory in messages:
-        at = memory.cube.told_at
+        at = memory.cube.stated_at
         if role is MessageRole.USER:
             pages.append(PageDraft(memory.cube.id, None, at))
         elif pages and pages[-1].response is None:

@@ -66,7 +66,7 @@ def _group_by_slot(stated: Sequence[tuple[Slot, CubeView]]) -> list[ValidityRow]
     by_slot: dict[str, list[Validity]] = {}
     for slot, view in stated:
         cube = view.cube
-        since = cube.valid_from or cube.told_at
+        since = cube.valid_from or cube.stated_at
         by_slot.setdefault(slot.name, []).append(Validity(slot.value, since, cube.valid_to, cube.id))
     rows = [
         ValidityRow(slot, tuple(sorted(some, key=lambda validity: (validity.since, validity.cube_id))))

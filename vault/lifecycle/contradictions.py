@@ -152,7 +152,7 @@ def _overlaps(earlier: Cube, later: Cube) -> bool:
 def validity_start(cube: Cube) -> datetime:
     """Return the time from which a statement holds: its stated time, else when it was said or stored. The time of its
     event may lie before or after."""
-    return cube.valid_from or cube.told_at
+    return cube.valid_from or cube.stated_at
 
 
 def _sort_key(cube: Cube) -> tuple[datetime, UUID]:

@@ -43,6 +43,7 @@ from vault.lifecycle.archive import archive_ask, orphans_collect
 from vault.lifecycle.catalogue import listings_refresh, listings_stale
 from vault.models import Cube, CubeVersion, Embedding
 from vault.models.cube import CubeQuerySet
+from vault.models.index import WHOLE
 from vault.vocabulary import Layer, MemoryType
 
 FIRST = UUID(int=0)
@@ -153,7 +154,7 @@ def _find_faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
     for version in CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes]).order_by("cube_id", "number"):
         versions.setdefault(version.cube_id, []).append(version)
     model = question_embedder(active_model(actor)).name
-    rows = Embedding.objects.filter(cube_id__in=[cube.id for cube in cubes], model=model)
+    rows = Embedding.objects.filter(cube_id__in=[cube.id for cube in cubes], model=model, part=WHOLE)
     vectors = dict(rows.values_list("cube_id", "version"))
     found: dict[UUID, Fault] = {}
     for cube in cubes:

@@ -23,6 +23,7 @@ from vault.graph.neighbours import open_words
 from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
 from vault.models.cube import CubeQuerySet
+from vault.models.index import WHOLE
 from vault.retrieval.sql import NEAREST_BY_SCAN
 from vault.retrieval.statements import FEW, use_steady_plans
 from vault.vocabulary import MemoryType, Modality, ReviewKind, ReviewStatus, SemanticType
@@ -37,9 +38,10 @@ NEAR = """
 SELECT one.cube_id, other.cube_id, 1 - other.distance FROM vault_embedding AS one CROSS JOIN LATERAL (
   SELECT embedding.cube_id, {distance} AS distance FROM vault_embedding AS embedding
   WHERE embedding.tenant_id = %(tenant)s AND embedding.model = %(model)s AND embedding.namespace_id = %(namespace)s
+    AND embedding.part = 0
   ORDER BY {distance} LIMIT %(nearest)s + 1
 ) AS other
-WHERE one.tenant_id = %(tenant)s AND one.model = %(model)s AND one.cube_id = ANY(%(ids)s::uuid[])
+WHERE one.tenant_id = %(tenant)s AND one.model = %(model)s AND one.part = 0 AND one.cube_id = ANY(%(ids)s::uuid[])
   AND other.cube_id <> one.cube_id AND 1 - other.distance >= %(threshold)s
 """
 
@@ -152,7 +154,7 @@ def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) ->
     """Return the pairs of memories with near vectors of the active model. Two queries for each namespace, and one
     more."""
     model = question_embedder(active_model(actor)).name
-    rows = Embedding.objects.filter(cube_id__in=cube_ids, model=model)
+    rows = Embedding.objects.filter(cube_id__in=cube_ids, model=model, part=WHOLE)
     places: dict[UUID, list[UUID]] = defaultdict(list)
     for cube_id, place in rows.values_list("cube_id", "namespace_id"):
         places[place].append(cube_id)
@@ -167,7 +169,7 @@ def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) ->
 def _near_inside(model: str, values: Mapping[str, Any]) -> list[Candidate]:
     """Return the near pairs within one namespace. Up to FEW vectors are compared one by one; beyond that, by the vector
     index."""
-    rows = Embedding.objects.filter(namespace_id=values["namespace"], model=model)
+    rows = Embedding.objects.filter(namespace_id=values["namespace"], model=model, part=WHOLE)
     is_large = rows[: FEW + 1].count() > FEW
     index = nearest_by_index(model, len(rows.values_list("vector", flat=True)[0])) if is_large else None
     distance = (index or NEAREST_BY_SCAN).replace("%(vector)s", "one.vector")

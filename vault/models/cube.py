@@ -264,8 +264,8 @@ class Cube(Described, TenantModel):
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
 
     @property
-    def told_at(self) -> datetime:
-        """When it was said, else the time that its client gave it, else when it was stored."""
+    def stated_at(self) -> datetime:
+        """The time at which it was said, else that which its client gave it, else that of its storage."""
         return self.said_at or self.event_time or self.created_at
 
     @property

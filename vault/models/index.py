@@ -61,16 +61,21 @@ class ArchivedPosting(KeyedTerm):
     """A term of an archived cube: read only by a search that includes archived memories."""
 
 
+WHOLE = 0  # the part of a vector of a whole text
+
+
 class Embedding(IndexedFields):
     """The vector of a cube's current version by one model, for cosine distance. An outbox event creates it after the
-    write."""
+    write. part: WHOLE, or of a long text also the passages of it, counted from 1 (vault/embeddings/passages.py).
+    """
 
-    pk = models.CompositePrimaryKey("tenant_id", "cube_id", "model")
+    pk = models.CompositePrimaryKey("tenant_id", "cube_id", "model", "part")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
     cube = models.ForeignKey(
         "vault.Cube", on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
     model = models.CharField(max_length=100)
+    part = models.PositiveSmallIntegerField(default=WHOLE, db_default=WHOLE)
     version = models.PositiveIntegerField()
     vector = HalfVectorField()
 

@@ -101,15 +101,16 @@ _TIME = """greatest(
     (SELECT max(span.weight)
      FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(fits)s::float8[]) AS span (start, stop, weight)
      WHERE coalesce(candidate.event_time, candidate.created_at) >= span.start
-       AND coalesce(candidate.event_time, candidate.created_at) < span.stop)
+       AND coalesce(candidate.event_time, candidate.created_at) < span.stop
+       OR candidate.said_at >= span.start AND candidate.said_at < span.stop)
   )"""
 
 
 def _visible_rows(cubes: str, also: str = "") -> str:
     """Return SQL that sends the visible cubes among those that `cubes` selects. also: SQL of one more column.
 
-    Inside {visible}, the name `vault_cube` stands for `cubes`. Vectors are read in a second array, for all cubes
-    together: that takes a third of the page reads of single look-ups.
+    A long memory is as near as its nearest passage. Inside {visible}, the name `vault_cube` stands for `cubes`. Vectors
+    are read in a second array, for all cubes together: that takes a third of the page reads of single look-ups.
     """
     return f"""
 candidate AS MATERIALIZED (WITH vault_cube AS MATERIALIZED ({cubes}) {{visible}})
@@ -118,11 +119,14 @@ SELECT string_agg(
   || int8send(coalesce(candidate.position, 0)::bigint) || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0))
   || float8send(candidate.asks),
 ''), (
-  SELECT string_agg(uuid_send(embedding.cube_id) || int8send(embedding.version::bigint)
-    || float8send(greatest(0, 1 - (embedding.vector <=> %(vector)s::halfvec))), '')
-  FROM vault_embedding AS embedding
-  WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = ANY (ARRAY(SELECT id FROM candidate))
-    AND embedding.model = %(model)s AND %(vector)s::halfvec IS NOT NULL
+  SELECT string_agg(uuid_send(cube_id) || int8send(version::bigint) || float8send(greatest(0, similarity)), '')
+  FROM (
+    SELECT embedding.cube_id, embedding.version, max(1 - (embedding.vector <=> %(vector)s::halfvec)) AS similarity
+    FROM vault_embedding AS embedding
+    WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = ANY (ARRAY(SELECT id FROM candidate))
+      AND embedding.model = %(model)s AND %(vector)s::halfvec IS NOT NULL
+    GROUP BY embedding.cube_id, embedding.version
+  ) AS near
 ){also} FROM candidate
 """
 

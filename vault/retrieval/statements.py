@@ -58,6 +58,7 @@ COLUMNS = (
     "mentions_time",
     "asks",
     "event_time",
+    "said_at",
     "created_at",
 )
 PASSING_COLUMNS = {"cubes": "cube.id", "postings": "posting.cube_id", "embeddings": "embedding.cube_id"}

@@ -27,6 +27,7 @@ from vault.lifecycle.knowledge import KNOWLEDGE, find_relation
 from vault.lifecycle.pairs import Pair, comparable_cubes, find_reviewed_pairs, pairs_propose
 from vault.models import Cube, Embedding, PackMemory, PackVersion, Publication, Review, Subscription
 from vault.models.cube import CubeQuerySet
+from vault.models.index import WHOLE
 from vault.providers.ports import Matrix
 from vault.vocabulary import ContractState, ReviewKind, ReviewStatus, Source
 
@@ -120,7 +121,7 @@ def _find_proposals(
 
 def _find_similar_memories(actor: Actor, model: str, vector: HalfVector) -> list[Cube]:
     """Return the own memories nearest to a vector that are valid and not held, of any owner."""
-    rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, cube__in=_own_memories(actor))
+    rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, part=WHOLE, cube__in=_own_memories(actor))
     nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance")
     near = nearest.filter(distance__lte=1 - LEAST_SIMILAR)
     ids = list(near.values_list("cube_id", flat=True)[:NEAREST])

@@ -6,10 +6,14 @@ from uuid import UUID
 
 from django import template
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext
 
 from governance.object_names import Name
+from vault.cubes.quotes import localise_event
+from vault.models import Cube
 from vault.web.labels import FIELD_NAMES
 from vault.web.memory_rows import TextPiece
 
@@ -24,6 +28,20 @@ def mark_pieces(pieces: Iterable[TextPiece]) -> str:
 
 def _piece(piece: TextPiece) -> str:
     return format_html("<mark>{}</mark>", piece.text) if piece.is_hit else piece.text
+
+
+@register.filter
+def event_element(cube: Cube) -> str:
+    """Return "happens" or "happened" with the day of the event that a memory tells of; empty if it is the day on which
+    it was said.
+    """
+    event = localise_event(cube.happens_at)
+    if event is None or event.date() == timezone.localtime(cube.stated_at).date():
+        return ""
+    day = date_format(event, "j M" if event.year == timezone.localtime().year else "j M Y")
+    element = format_html('<time datetime="{}">{}</time>', event.date().isoformat(), day)
+    words = gettext("happens %(day)s") if event > timezone.now() else gettext("happened %(day)s")
+    return format_html(words.replace("%(day)s", "{}"), element)
 
 
 @register.filter

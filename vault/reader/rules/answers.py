@@ -16,7 +16,8 @@ from vault.lexicon.concepts import base_forms
 from vault.lexicon.dates import find_named_times
 from vault.lexicon.dates import fold_signs as plain_signs
 from vault.lexicon.entities import entities
-from vault.lexicon.tokens import terms
+from vault.lexicon.temporal_expressions import remove_times
+from vault.lexicon.tokens import content_terms, terms
 from vault.reader.rules.answer_model import FEATURES, LEAST, lead_of, load_answer_model
 from vault.reader.rules.kinds import is_question
 from vault.reader.rules.questions import QuestionKind, QuestionParts, question_parts
@@ -139,7 +140,7 @@ def answer_question(question: str, passages: Sequence[Passage], limit: int) -> A
     if not ranked or ranked[0].quote.match < LEAST:
         near = _rank_candidates(_make_candidate(asked, passage, features[MATCH]) for passage, features in described)
         return Answer((), tuple(_choose_quotes(near, NEAREST, LEAST_NEAREST)))
-    chosen = _choose_quotes(ranked, limit, BESIDE_BEST * ranked[0].quote.match)
+    chosen = _put_newest_first(_choose_quotes(ranked, limit, BESIDE_BEST * ranked[0].quote.match), passages)
     verdict = _decide_verdict(asked, _newest_quote(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
 
@@ -169,6 +170,24 @@ def _choose_quotes(ranked: Sequence[_Candidate], limit: int, least: float) -> li
             chosen.append(candidate)
             length += added
     return [candidate.quote for candidate in chosen]
+
+
+def _put_newest_first(chosen: Sequence[Quote], passages: Sequence[Passage]) -> list[Quote]:
+    """Return the quotes with the latest first of those that differ in times and numbers alone: "it ends on …"."""
+    speakers = {passage.key: passage.speaker for passage in passages}
+    times = {passage.key: passage.time for passage in passages if passage.time is not None}
+    frames = [(speakers[quote.key], _frame(quote.text)) for quote in chosen]
+    ordered = list(chosen)
+    for frame in set(frames):
+        places = [at for at, quote in enumerate(chosen) if frames[at] == frame and quote.key in times]
+        newest = sorted((chosen[at] for at in places), key=lambda quote: times[quote.key], reverse=True)
+        for place, quote in zip(places, newest, strict=True):
+            ordered[place] = quote
+    return ordered
+
+
+def _frame(text: str) -> frozenset[str]:
+    return frozenset(term for term in content_terms(remove_times(text)) if not any(map(str.isdecimal, term)))
 
 
 def _newest_quote(chosen: Sequence[Quote], passages: Sequence[Passage]) -> str:
