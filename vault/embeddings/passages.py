@@ -30,6 +30,11 @@ def split_passages(text: str) -> list[str]:
     return [*passages, text[start:]]
 
 
+def count_vectors(text: str) -> int:
+    """Return the number of vectors of a text: one, and of a long one those of its passages."""
+    return 1 + len(split_passages(text))
+
+
 def mean_vectors(vectors: Matrix, counts: Sequence[int]) -> Matrix:
     """Return the vector of each whole text, the mean of the vectors of its `counts` passages scaled to length 1."""
     starts = np.cumsum([0, *counts[:-1]])

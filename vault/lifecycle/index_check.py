@@ -9,7 +9,7 @@
 | versions | numbers without gaps, each with the hash of the one before; the words decrypt and match their hash | none |
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,18 +32,19 @@ from governance.jobs.registry import handler
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Topic, Verb
 from vault.content.blobs import BlobLost, BlobRef, BlobsNeeded, blob_read, blob_ref, provide_blobs
-from vault.content.words import NO_WORDS, words_open
+from vault.content.words import NO_WORDS, Words, words_open
 from vault.cubes.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.services import emit_cubes_written
 from vault.cubes.writer.prepared_texts import provide_texts, read_stored_texts
+from vault.embeddings.passages import count_vectors
 from vault.embeddings.vectors import active_model, question_embedder
 from vault.index.facets import LAYERS, TYPES
 from vault.index.postings import postings_delete
+from vault.index.terms import searchable_text
 from vault.lifecycle.archive import archive_ask, orphans_collect
 from vault.lifecycle.catalogue import listings_refresh, listings_stale
 from vault.models import Cube, CubeVersion, Embedding
 from vault.models.cube import CubeQuerySet
-from vault.models.index import WHOLE
 from vault.vocabulary import Layer, MemoryType
 
 FIRST = UUID(int=0)
@@ -154,19 +155,21 @@ def _find_faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
     for version in CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes]).order_by("cube_id", "number"):
         versions.setdefault(version.cube_id, []).append(version)
     model = question_embedder(active_model(actor)).name
-    rows = Embedding.objects.filter(cube_id__in=[cube.id for cube in cubes], model=model, part=WHOLE)
-    vectors = dict(rows.values_list("cube_id", "version"))
+    rows = Embedding.objects.filter(cube_id__in=[cube.id for cube in cubes], model=model)
+    vectors: defaultdict[UUID, Counter[int]] = defaultdict(Counter)
+    for cube_id, number in rows.values_list("cube_id", "version"):
+        vectors[cube_id][number] += 1
     found: dict[UUID, Fault] = {}
     for cube in cubes:
         partition = partition_of(cube, now)
         is_pending = cube.updated_at > now - SETTLED
         if any(_is_lost(version) for version in versions.get(cube.id, [])):
             found[cube.id] = Fault.BLOB
-        elif _is_damaged(cube, versions.get(cube.id, [])):
+        elif (words := _open_present(cube, versions.get(cube.id, []))) is None:
             found[cube.id] = Fault.DAMAGED
         elif _has_wrong_postings(cube, partition, versions[cube.id][-1], counted[cube.id]):
             found[cube.id] = Fault.POSTINGS
-        elif not is_pending and _has_wrong_vector(cube, partition, versions[cube.id][-1], vectors):
+        elif not is_pending and _has_wrong_vectors(cube, partition, words, vectors[cube.id]):
             found[cube.id] = Fault.VECTOR
     return found
 
@@ -194,27 +197,33 @@ def _has_wrong_postings(cube: Cube, partition: Partition, version: CubeVersion, 
     return is_left_over and (cube.deleted_at is not None or cube.expires_at is None)
 
 
-def _has_wrong_vector(cube: Cube, partition: Partition, version: CubeVersion, vectors: Mapping[UUID, int]) -> bool:
+def _has_wrong_vectors(cube: Cube, partition: Partition, words: Words, vectors: Counter[int]) -> bool:
+    """Return whether vectors of the present version are missing, or of a passage. vectors: the number of each version.
+
+    A memory that is not searched has none; those of expired memories are removed later.
+    """
     if partition is Partition.SEARCHABLE and not cube.is_cold:
-        return bool(version.sealed) and vectors.get(cube.id) != cube.version
-    return cube.id in vectors and cube.expires_at is None
+        return words != NO_WORDS and vectors[cube.version] != count_vectors(searchable_text(words))
+    return cube.expires_at is None and bool(vectors)
 
 
-def _is_damaged(cube: Cube, versions: Sequence[CubeVersion]) -> bool:
+def _open_present(cube: Cube, versions: Sequence[CubeVersion]) -> Words | None:
+    """Return the present words of a memory; None if its versions are damaged or cannot be opened."""
     numbers = [version.number for version in versions]
     if numbers != list(range(1, cube.version + 1)) or versions[0].previous_hash is not None:
-        return True
+        return None
     if any(bytes(later.previous_hash or b"") != bytes(earlier.hash) for earlier, later in pairwise(versions)):
-        return True
+        return None
     try:
         opened = [
             words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
             for version in versions
         ]
     except KeyUnavailable:
-        return True
+        return None
     present = opened[-1]
-    return present != NO_WORDS and token_maker(cube.tenant_id).hash(present.content) != bytes(cube.content_hash)
+    is_whole = present == NO_WORDS or token_maker(cube.tenant_id).hash(present.content) == bytes(cube.content_hash)
+    return present if is_whole else None
 
 
 def _load_refs(cube_ids: Sequence[UUID]) -> list[BlobRef]:

@@ -113,3 +113,18 @@ def test_command_checks_a_tenant(world: World, olivia: Contract, superuser: Supe
     call_command("index_check", "--tenant", "acme", "--json")
     run_jobs()
     assert check_index(olivia)["faults"] == {}
+
+
+def test_missing_passages_of_a_long_memory_are_asked_for(
+    olivia: Contract, alice: Contract, superuser: Superuser, heron: str
+) -> None:
+    alice.add("The tide was low. " * 500, namespace="/team")
+    run_jobs()
+    count = "SELECT count(*) FROM vault_embedding WHERE part > 0"
+    wanted = superuser().execute(count).fetchone()
+    superuser().execute("DELETE FROM vault_embedding WHERE part > 0")
+    superuser().execute("UPDATE vault_cube SET updated_at = updated_at - interval '1 day'")
+    assert check_index(olivia)["faults"] == {"vector": 1}
+    run_jobs()
+    assert superuser().execute(count).fetchone() == wanted != (0,)
+    assert check_index(olivia)["faults"] == {}
