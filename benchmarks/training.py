@@ -90,12 +90,13 @@ def _describe_question(client: Client, question: Labelled, stored: Stored) -> li
     messages = {str(memory.marker): stored.messages.get(memory.source, "") for memory in found}
     asked = question_parts(question.text, {candidate.speaker for candidate in candidates.values()})
     return [
-        (features, _is_answer(question, messages[passage.key], passage.text))
+        (features, is_answer(question, messages[passage.key], passage.text))
         for passage, features in describe_passages(asked, list(candidates.values()))
     ]
 
 
-def _is_answer(question: Labelled, message: str, text: str) -> bool:
+def is_answer(question: Labelled, message: str, text: str) -> bool:
+    """Return whether a text answers a question. message: the one that states it."""
     if question.evidence:
         return any(message in part for part in question.evidence)
     worded: Sequence[str] = [answer for answer in question.answers if not answer.startswith("^")]

@@ -1,7 +1,7 @@
 """The mid-term layer: each page, once and in order, joins a chain, and a segment when it leaves the queue."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -21,12 +21,13 @@ from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Topic, Verb
+from vault.embeddings.calibration import calibrate
 from vault.index.postings import layer_move
 from vault.layers.constants import constants_in_force
 from vault.layers.page_texts import choose_gist, keyword_marks, pages_open
 from vault.layers.rules import Constants, best_segment, continues
 from vault.layers.scores import SegmentQuery, coldest_segments, hot_ids, segment_scores
-from vault.models import Page, Segment
+from vault.models import Cube, Page, Segment
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 from vault.vocabulary import Layer, PageLayer
@@ -158,6 +159,8 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         "score",
     )
     pages = _query_pages(WAITING, names, [actor.tenant_id, stream_id, PART])
+    leading = [leader for page in pages if (leader := page.query_id or page.response_id) is not None]
+    placer.languages = dict(Cube.objects.filter(id__in=leading).values_list("id", "language"))
     done = 0
     for page in pages:
         reading = readings.get(page.id) if page.vector is None else None
@@ -166,7 +169,7 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         if reading is not None:
             page.vector, page.model, page.keywords = reading.vector, reading.model, reading.keywords
         if page.chain is None:
-            page.chain = _find_chain(actor, stream_id, page, placer.constants)
+            page.chain = _find_chain(actor, stream_id, page, placer)
         if reading is not None:
             _write_reading(actor, page, reading)
         if page.layer == PageLayer.MID_TERM and page.segment_id is None:
@@ -230,7 +233,7 @@ def _write_segment(actor: Actor, page: Page) -> None:
         cursor.execute(WRITE_SEGMENT, [page.segment_id, page.score, page.chain, actor.tenant_id, page.id])
 
 
-def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -> UUID:
+def _find_chain(actor: Actor, stream_id: UUID, page: Page, placer: "_Placer") -> UUID:
     """Return the chain of the previous page if this page continues its topic; else a new chain."""
     with prepared_cursor() as cursor:
         cursor.execute(BEFORE, [actor.tenant_id, stream_id, page.position])
@@ -238,11 +241,12 @@ def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants)
     if row is None or row[1] is None:
         return page.id
     at, chain, vector, model, keywords = row
+    near = measure_cosine(_load_vector(vector), page.vector) if model == page.model else 0.0
     follows = continues(
-        cosine=measure_cosine(_load_vector(vector), page.vector) if model == page.model else 0.0,
+        cosine=calibrate(near, page.model, placer.language(page)) if near else 0.0,
         shares_keyword=bool(set(keywords) & set(page.keywords)),
         gap=(page.at - at).total_seconds(),
-        constants=constants,
+        constants=placer.constants,
     )
     found: UUID = chain if follows else page.id
     return found
@@ -253,8 +257,12 @@ class _Placer:
 
     def __init__(self, actor: Actor, persona_id: UUID, constants: Constants) -> None:
         self.actor, self.persona_id, self.constants = actor, persona_id, constants
+        self.languages: Mapping[UUID | None, str] = {}  # of the messages of pages
         self.changed: list[UUID] = []
         self.evicted: list[UUID] = []
+
+    def language(self, page: Page) -> str:
+        return self.languages.get(page.query_id or page.response_id, "")
 
     def place(self, page: Page) -> None:
         """Add the page to the best segment over θ, else to a new one; the coldest resident leaves first if there is no
@@ -285,7 +293,8 @@ class _Placer:
         """Return the Fscore of a page with each resident, computed in the database, which has the centroids."""
         assert page.vector is not None
         keywords = frozenset(page.keywords)
-        query = SegmentQuery(self.actor.tenant_id, self.persona_id, _as_half_vector(page.vector), page.model, keywords)
+        vector = _as_half_vector(page.vector)
+        query = SegmentQuery(self.actor.tenant_id, self.persona_id, vector, page.model, keywords, self.language(page))
         scores, stale = segment_scores(query)
         if not stale:
             return scores

@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from django.db.models.functions import Coalesce
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -18,6 +19,7 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.personas.lookup import OBJECT_TYPE
 from governance.vocabulary import Permission, Topic, Verb
+from vault.embeddings.calibration import calibrate
 from vault.layers.constants import constants_check, constants_in_force
 from vault.layers.rules import (
     NAMES,
@@ -40,12 +42,18 @@ MOST = 10_000
 
 @dataclass(frozen=True)
 class PastPage:
-    """The data of a page that a replay needs, without its text."""
+    """The data of a page that a replay needs, without its text. vector: by `model`; language: of its text."""
 
     stream: UUID
     at: datetime
     keywords: frozenset[int]
     vector: Matrix = field(repr=False)
+    model: str = ""
+    language: str = ""
+
+    def measure_near(self, vector: Matrix) -> float:
+        """Return the calibrated cosine of the page and a vector of the same model."""
+        return calibrate(_cosine(vector, self.vector), self.model, self.language)
 
 
 @dataclass(frozen=True)
@@ -162,16 +170,17 @@ def _load_history(persona_id: UUID, latest: int) -> list[PastPage]:
     rows = Page.objects.filter(stream__persona_id=persona_id).exclude(vector=None)
     newest = rows.order_by("-id").values_list("model", flat=True).first()
     found = rows.filter(model=newest or "").order_by("-id")
-    some = found.values_list("stream_id", "at", "keywords", "vector")[:latest]
+    language = Coalesce("query__language", "response__language")
+    some = found.values_list("stream_id", "at", "keywords", "vector", "model", language)[:latest]
     return [
-        PastPage(stream, at, frozenset(keywords), np.asarray(vector, dtype=np.float32))
-        for stream, at, keywords, vector in reversed(some)
+        PastPage(stream, at, frozenset(keywords), np.asarray(vector, dtype=np.float32), model, tongue or "")
+        for stream, at, keywords, vector, model, tongue in reversed(some)
     ]
 
 
 def _continues_chain(before: PastPage, page: PastPage, constants: Constants) -> bool:
     return continues(
-        cosine=_cosine(before.vector, page.vector),
+        cosine=page.measure_near(before.vector),
         shares_keyword=bool(before.keywords & page.keywords),
         gap=(page.at - before.at).total_seconds(),
         constants=constants,
@@ -180,7 +189,7 @@ def _continues_chain(before: PastPage, page: PastPage, constants: Constants) -> 
 
 def _find_best_segment(segments: Mapping[int, _Segment], page: PastPage, constants: Constants) -> int | None:
     scores = {
-        key: fscore(_cosine(segment.vector, page.vector), set(segment.keywords), page.keywords)
+        key: fscore(page.measure_near(segment.vector), set(segment.keywords), page.keywords)
         for key, segment in segments.items()
     }
     return best_segment(scores, constants.theta)

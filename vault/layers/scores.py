@@ -11,6 +11,7 @@ from django.db.models.functions import Cast, Exp, Extract, Greatest, Least, Now,
 from pgvector import HalfVector
 
 from governance.prepared import prepared_cursor, sql_array
+from vault.embeddings.calibration import calibrate
 from vault.layers.rules import Constants, fscore
 from vault.models import Segment
 
@@ -35,13 +36,16 @@ FAINTEST = 700.0  # exp(-700) is the last that PostgreSQL computes without an un
 
 @dataclass(frozen=True)
 class SegmentQuery:
-    """A text to score a persona's residents against. vector: by `model`; keywords: keyed tokens of the text."""
+    """A text to score a persona's residents against. vector: by `model`; keywords: keyed tokens of the text; language:
+    of the text.
+    """
 
     tenant_id: UUID
     persona_id: UUID
     vector: HalfVector = field(repr=False)
     model: str
     keywords: frozenset[int]
+    language: str
 
     def send(self, cursor: CursorWrapper) -> None:
         """Send the statement; `scores` takes its rows."""
@@ -55,8 +59,11 @@ class SegmentQuery:
         cursor.execute(RESIDENT, values)
 
     def scores(self, rows: Sequence[Any]) -> dict[UUID, float]:
-        """Return the Fscore by segment."""
-        return {key: fscore(near, {int(mark) for mark in marks or ()}, self.keywords) for key, near, marks, _ in rows}
+        """Return the Fscore by segment, of calibrated cosines: θ means the same for each embedder and language."""
+        return {
+            key: fscore(calibrate(near, self.model, self.language), {int(mark) for mark in marks or ()}, self.keywords)
+            for key, near, marks, _ in rows
+        }
 
 
 def segment_scores(query: SegmentQuery) -> tuple[dict[UUID, float], list[UUID]]:

@@ -28,6 +28,7 @@ from vault.layers.persona_scope import scope_to_search
 from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
 from vault.layers.scores import SegmentQuery
 from vault.layers.services import persona_of_member
+from vault.lexicon.tokens import language_of
 from vault.providers.registry import embedder
 from vault.retrieval.fusion import NO_PARTS
 from vault.retrieval.queries import SearchQuery
@@ -242,7 +243,9 @@ def _score_memories(
         "model": question.model,
     }
     keywords = frozenset(keyword_marks(maker, question.text))
-    wanted = SegmentQuery(actor.tenant_id, persona_id, question.vector, question.model, keywords)
+    wanted = SegmentQuery(
+        actor.tenant_id, persona_id, question.vector, question.model, keywords, language_of(question.text)
+    )
     with prepared_cursor() as queue, prepared_cursor() as entries, prepared_cursor() as resident:
         with send_together():
             queue.execute(QUEUE, values)

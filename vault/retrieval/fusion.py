@@ -4,7 +4,7 @@ The weights were tuned on two development conversations and checked on three oth
 order once more (vault/retrieval/learned_weights.py). docs/benchmarks.md lists what each part brings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from uuid import UUID
@@ -15,7 +15,7 @@ from vault.retrieval.learned_weights import add_learned, load_learned_weights
 from vault.retrieval.lexical import CONTEXT, Candidates, Floats, LexicalScores, ids_of
 
 BARE = 0.3  # factor of the weights of words if a question only names a speaker or a time
-LEAST_DENSE = 0.3  # the least cosine at which a memory without a common word counts as relevant
+LEAST_DENSE = 0.3  # the least calibrated cosine at which a memory without a common word counts as relevant
 PART_NAMES = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # in the order of Parts
 
 
@@ -159,8 +159,10 @@ def score_candidates(
     weights: Weights,
     limit: int,
     nearness: Mapping[int, float] | None = None,
+    *,
+    scale: Callable[[Floats], Floats] = np.asarray,
 ) -> ScoredCandidates:
-    """Score each candidate. nearness: the graph scores, by the low half of a cube's id."""
+    """Score each candidate. nearness: the graph scores, by the low half of a cube's id; scale: calibrates cosines."""
     if not len(candidates):
         return ScoredCandidates(candidates, [np.zeros(0)] * len(PART_NAMES), weights, limit)
     windows = lexical.score_contexts(candidates)
@@ -175,7 +177,7 @@ def score_candidates(
         by_words,
         np.where(in_session, context, _weighted_mean(context[in_session], by_words[in_session]) * by_words),
         np.where(in_session, session, _weighted_mean(session[in_session], by_words[in_session]) * by_words),
-        candidates.dense,
+        scale(candidates.dense),
         candidates.entity,
         candidates.time,
         candidates.asks,

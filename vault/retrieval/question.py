@@ -129,7 +129,7 @@ class Question:
 
     statistics: of the memories searched. ranges: the times that it names. speakers, marks: keyed marks of the index.
     weights: those of the parts that apply. times_told: the question asks for a time, so memories of the speakers that
-    mention a time score more.
+    mention a time score more. language: of its text.
     """
 
     statistics: IndexStatistics
@@ -141,6 +141,7 @@ class Question:
     marks: Sequence[int]
     asks_for_time: bool
     times_told: bool
+    language: str
 
     @property
     def has_time(self) -> bool:
@@ -153,7 +154,7 @@ def read_question(scope: Scope, vector: QuestionVector) -> Question:
     statistics = read_index_statistics(scope, text.names)
     check_model(statistics.model, vector)
     ranges = time_ranges_of(text.text, statistics.now, text.list_spellings(statistics.speakers))
-    has_time = bool(ranges and weights.time)
+    has_time, language = bool(ranges and weights.time), language_of(text.text)
     speakers = text.find_speakers(statistics.speakers, has_time=has_time) if weights.entity else []
     terms_asked = text.make_terms(speakers, has_time=has_time)
     applying = weights.restrict(
@@ -161,7 +162,7 @@ def read_question(scope: Scope, vector: QuestionVector) -> Question:
         time=text.asks_for_time or bool(ranges),
         bare=terms_asked.bare,
         questions=is_about_questions(text.text),
-        learned=load_learned_weights().fit(vector.model, language_of(text.text)),
+        learned=load_learned_weights().fit(vector.model, language),
     )
     with_time = text.make_time_marks(speakers) if applying.time else []
     return Question(
@@ -174,6 +175,7 @@ def read_question(scope: Scope, vector: QuestionVector) -> Question:
         marks=[*speakers, *text.make_entity_marks(speakers), *with_time],
         asks_for_time=text.asks_for_time,
         times_told=bool(with_time),
+        language=language,
     )
 
 

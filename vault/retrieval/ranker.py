@@ -6,6 +6,7 @@ Opens no memory. docs/architecture.md walks through it.
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from django.db.models import Case, F, FloatField, OuterRef, Subquery, Value, Whe
 from django.db.models.functions import Coalesce
 from pgvector.django import CosineDistance
 
+from vault.embeddings.calibration import calibrate_found
 from vault.models import CubeUse
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.fusion import NO_PARTS, Ranked, ScoredCandidates, Weights, score_candidates
@@ -63,12 +65,15 @@ def score_all(
             ranking = read_passing_ids(ranking)
         if question.terms.words and question.weights.words:
             ranking = read_lexical(ranking)
+        scale = partial(calibrate_found, model=question.vector.model, language=question.language)
         scored = score_candidates(ranking.lexical, Candidates(None), question.weights, limit)
         for source in sources:
             found = source.find(ranking, scored)
             if len(found) or ranking.nearness:
                 candidates = scored.candidates.join(found)
-                scored = score_candidates(ranking.lexical, candidates, question.weights, limit, ranking.nearness)
+                scored = score_candidates(
+                    ranking.lexical, candidates, question.weights, limit, ranking.nearness, scale=scale
+                )
     return scored
 
 

@@ -25,7 +25,9 @@ from governance.database import acting, tenant_transaction
 from governance.errors import NotFound
 from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
+from vault.embeddings.calibration import to_cosine
 from vault.lexicon.segments import pieces
+from vault.lexicon.tokens import language_of
 from vault.models import Listing, Pack, PackVersion
 from vault.packs.excerpts import preview_open, preview_store
 from vault.packs.files import Item
@@ -37,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 MOST_WORDS = 8
 NEAREST = 50  # publications that a search by meaning finds
-LEAST_SIMILAR = 0.2  # cosine of the text and a pack's texts
+LEAST_SIMILAR = 0.2  # calibrated cosine of the text and a pack's texts
 
 
 class CatalogueOrder(StrEnum):
@@ -114,7 +116,8 @@ def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
         rows = Listing.objects.filter(is_offered=True, model=model.name)
         nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance", "id")
         found = nearest.values_list("id", "distance")[:NEAREST]
-        return Wanted(query, tuple(listing_id for listing_id, distance in found if distance <= 1 - LEAST_SIMILAR))
+        farthest = 1 - to_cosine(LEAST_SIMILAR, model.name, language_of(query.text))
+        return Wanted(query, tuple(listing_id for listing_id, distance in found if distance <= farthest))
 
 
 def catalogue_list(*, actor: Actor, wanted: Wanted, pages: Pages) -> list[Listing]:

@@ -20,8 +20,10 @@ from governance.database import acting, tenant_transaction
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic
+from vault.embeddings.calibration import to_cosine
 from vault.embeddings.vectors import active_model, question_embedder
 from vault.graph.neighbours import open_words
+from vault.lexicon.tokens import language_of
 from vault.lifecycle.contradictions import validity_start
 from vault.lifecycle.knowledge import KNOWLEDGE, find_relation
 from vault.lifecycle.pairs import Pair, comparable_cubes, find_reviewed_pairs, pairs_propose
@@ -33,7 +35,7 @@ from vault.vocabulary import ContractState, ReviewKind, ReviewStatus, Source
 
 PART = 25  # memories of the pack in one step
 NEAREST = 10  # own memories that each is compared with
-LEAST_SIMILAR = 0.5  # cosine; rules compare the words of what is nearer
+LEAST_SIMILAR = 0.5  # calibrated cosine; rules compare the words of what is nearer
 FIRST = UUID(int=0)
 
 
@@ -105,7 +107,7 @@ def _find_proposals(
     found: dict[ReviewKind, list[Pair]] = {kind: [] for kind in KNOWLEDGE}
     taken: set[UUID] = set()
     for official, vector in zip(officials, vectors, strict=True):
-        near = _find_similar_memories(actor, model, HalfVector(vector))
+        near = _find_similar_memories(actor, model, HalfVector(vector), language_of(official.text))
         words = open_words(near)
         asked = find_reviewed_pairs([official.cube_id], KNOWLEDGE)
         waiting = _find_proposed_ids(near)
@@ -119,11 +121,11 @@ def _find_proposals(
     return found
 
 
-def _find_similar_memories(actor: Actor, model: str, vector: HalfVector) -> list[Cube]:
-    """Return the own memories nearest to a vector that are valid and not held, of any owner."""
+def _find_similar_memories(actor: Actor, model: str, vector: HalfVector, language: str) -> list[Cube]:
+    """Return the own memories, of any owner, that are nearest to the vector of a text, valid and not held."""
     rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, part=WHOLE, cube__in=_own_memories(actor))
     nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance")
-    near = nearest.filter(distance__lte=1 - LEAST_SIMILAR)
+    near = nearest.filter(distance__lte=1 - to_cosine(LEAST_SIMILAR, model, language))
     ids = list(near.values_list("cube_id", flat=True)[:NEAREST])
     cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=ids).free()}
     return [cubes[cube_id] for cube_id in ids if cube_id in cubes]

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from benchmarks.calibration_training import lines, train_calibration
 from benchmarks.client import BenchmarkError, target_of
 from benchmarks.ranking_training import train_ranking
 from benchmarks.training import train_answers
@@ -36,11 +37,17 @@ class Command(InstalledCommand):
         answers.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to use")
         ranking = names.add_parser("ranking", help="the learned weights of the search, on a file in LoCoMo's layout")
         ranking.add_argument("--data", type=Path, required=True, help="as of `benchmark retrieval`")
+        scale = names.add_parser("calibration", help="the scale of cosines, for each embedder and language")
+        scale.add_argument("--data", type=Path, required=True, help="labelled conversations in both languages")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        train = self._train_ranking if options["name"] == "ranking" else self._train_answers
+        train = {
+            "ranking": self._train_ranking,
+            "answers": self._train_answers,
+            "calibration": self._train_calibration,
+        }
         try:
-            train(options)
+            train[options["name"]](options)
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
 
@@ -50,6 +57,10 @@ class Command(InstalledCommand):
         for name, figures in model["recall of conversations left out"].items():
             self.stdout.write(f"{name:16} " + "  ".join(f"{depth} {value}" for depth, value in figures.items()))
         self.stdout.write(f"{model['questions']} questions; kept in {learned_weights.FILE.name}")
+
+    def _train_calibration(self, options: dict[str, Any]) -> None:
+        for line in lines(train_calibration(options["data"])):
+            self.stdout.write(line)
 
     def _train_answers(self, options: dict[str, Any]) -> None:
         first_run = options["first_run"] or settings.KEY_STORE_PATH.parents[1] / "first-run.json"
