@@ -28,6 +28,7 @@ from vault.deidentification.deidentifier import find_marks, find_numbers, find_u
 from vault.deidentification.learning import complete_names, stated_names
 from vault.deidentification.names import NameFinder, find_titled_names, make_name_forms
 from vault.deidentification.relations import find_relations
+from vault.embeddings.passages import split_passages
 from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
 from vault.index.terms import index_of, text_index
@@ -287,6 +288,7 @@ FUNCTIONS = (
             "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON"
         },
     ),
+    TextFunction("split_passages", split_passages, {"vault.embeddings.passages": "_ENDS"}),
     TextFunction("read_verb", read_verb, {f"{READER}.verbs": "_PATTERNS"}),
     TextFunction("find_touched_goal", lambda text: find_touched_goal(text, [text]), {f"{READER}.goals": "_LINKS"}),
     TextFunction(

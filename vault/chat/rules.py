@@ -62,7 +62,7 @@ class Evidence:
     """A memory as evidence for an answer; `marker` is its number in the answer, `source` its id.
 
     time: when it was said; happens: the time of its event, if it is another. is_own: its speaker is the reader, or
-    nobody; is_of_reader: it belongs to the reader; is_from_reader: it is the reader's message without a name. parts:
+    nobody; is_of_reader: it belongs to the reader; is_from_reader: it is the reader's message. parts:
     of its score. session and position: its place in a conversation, if any.
     """
 

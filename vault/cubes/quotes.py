@@ -13,6 +13,7 @@ from vault.cubes.passages import Passage
 from vault.cubes.reader_words import open_for_reader, seal_versions
 from vault.cubes.versions import visible_versions
 from vault.lexicon.calendar_units import midnight
+from vault.lexicon.normal import fold_name
 from vault.models import Cube, CubeVersion
 from vault.models.cube import happens_at
 from vault.vocabulary import MessageRole
@@ -49,8 +50,11 @@ def quotes_open(
 
 
 def is_from_reader(actor: Actor, cube: Cube, speaker: str) -> bool:
-    """Return whether a memory is the reader's own message without a name."""
-    return speaker.casefold() == MessageRole.USER and cube.owner_id == actor.member_id
+    """Return whether a memory is the reader's own message: without a name, or with a name of the persona in whose scope
+    they read.
+    """
+    names = actor.persona_scope.names if actor.persona_scope else frozenset[str]()
+    return fold_name(speaker) in names or (speaker.casefold() == MessageRole.USER and cube.owner_id == actor.member_id)
 
 
 def localise_event(moment: datetime | None) -> datetime | None:

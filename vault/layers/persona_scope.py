@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from unicodedata import normalize
 from uuid import UUID
 
 from django.db.models import Q
@@ -13,6 +12,7 @@ from governance.models import Persona
 from governance.personas.selectors import persona_get, personas_of
 from governance.vocabulary import PersonaKind
 from vault.layers.services import persona_of_member
+from vault.lexicon.normal import fold_name
 from vault.models import Conversation, Cube
 from vault.namespaces.mounts import MountPlaces, mounted_ids
 from vault.retrieval.queries import SearchQuery
@@ -61,11 +61,6 @@ def persona_names(persona: Persona) -> frozenset[str]:
     listed = [name for key in ALIASES for name in _SEPARATOR.split(persona.attributes.get(key, ""))]
     of_member = [persona.member.display_name] if persona.member and persona.kind == PersonaKind.USER else []
     return frozenset(filter(None, map(fold_name, (persona.name, *listed, *of_member))))
-
-
-def fold_name(name: str) -> str:
-    """Return a name without differences of width, case and outer blanks."""
-    return normalize("NFKC", name).strip().casefold()
 
 
 def scope_to_conversation(actor: Actor, conversation: Conversation) -> Actor:

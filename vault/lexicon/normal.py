@@ -32,3 +32,8 @@ def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 def remove_accents(text: str) -> str:
     """Return `text` in NFC, with Latin letters without accents, because people often omit these in names."""
     return text if text.isascii() else normal_form("NFC", _ACCENTS.sub("", normal_form("NFD", text)))
+
+
+def fold_name(name: str) -> str:
+    """Return a name without differences of width, case and outer blanks."""
+    return normal_form("NFKC", name).strip().casefold()

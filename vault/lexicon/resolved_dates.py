@@ -77,6 +77,28 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     return period.start if is_day else period.start.replace(tzinfo=said_at.tzinfo).astimezone(UTC)
 
 
+def event_of_changed(
+    text: str, before: str, said_at: datetime | None, event_time: datetime | None, *, is_hidden: bool
+) -> datetime | None:
+    """Return the time of the event of a text that was `before`.
+
+    It stays if both name the same times. Else it is what the new text names, or when it was said; but a time that the
+    former text does not name was given by a client, and stays unless `is_hidden`: then a part of the text was hidden.
+    """
+    if said_at is None or event_time in {None, said_at} or text == before:
+        return event_time
+    if _expressions(text, said_at) == _expressions(before, said_at):
+        return event_time
+    if not is_hidden and event_time not in {time_of(before, said_at), time_of(before, said_at, is_plan=True)}:
+        return event_time
+    return time_of(text, said_at) or said_at
+
+
+def _expressions(text: str, said_at: datetime) -> list[str]:
+    found = islice(_find_times(text, said_at), MOST_READ)
+    return [fold_signs(text)[time.begin : time.end].casefold() for time in found]
+
+
 def _list_meanings(text: str, as_of: datetime, *, is_plan: bool = False) -> Iterator[tuple[NamedTime, Period]]:
     """Yield the times of a text with their meaning. A day of the month is one of the month named before it; a weekday
     beside a date is left out."""

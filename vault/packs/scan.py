@@ -18,6 +18,7 @@ from vault.cubes.retention import facts_of
 from vault.cubes.selectors import CubeView
 from vault.deidentification.deidentifier import VERSION, Deidentifier, Mark, Undecided, find_marks, find_undecided
 from vault.deidentification.people import People, facts_of_people, people_of
+from vault.lexicon.resolved_dates import event_of_changed
 from vault.packs.files import LONGEST_CONTENT, LONGEST_TITLE, DeIdentification, Item
 from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
 from vault.packs.wordings import Wordings, add_second, read_wordings
@@ -290,7 +291,14 @@ def _make_item(key: UUID, view: CubeView, texts: Texts) -> Item:
         semantic_type=SemanticType(cube.semantic_type),
         language=cube.language,
         importance=cube.importance,
-        event_time=cube.event_time,
+        event_time=None if _was_hidden(view, texts.content) else cube.event_time,
         valid_from=cube.valid_from,
         valid_to=cube.valid_to,
     )
+
+
+def _was_hidden(view: CubeView, content: str) -> bool:
+    """Return whether the time of an event was read from a part of the text that the published `content` lacks."""
+    cube = view.cube
+    kept = event_of_changed(content, view.words.content, cube.said_at, cube.event_time, is_hidden=True)
+    return kept != cube.event_time

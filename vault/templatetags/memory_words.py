@@ -9,12 +9,11 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
-from django.utils.translation import gettext
 
 from governance.object_names import Name
 from vault.cubes.quotes import localise_event
 from vault.models import Cube
-from vault.web.labels import FIELD_NAMES
+from vault.web.labels import FIELD_NAMES, event_words
 from vault.web.memory_rows import TextPiece
 
 register = template.Library()
@@ -40,7 +39,7 @@ def event_element(cube: Cube) -> str:
         return ""
     day = date_format(event, "j M" if event.year == timezone.localtime().year else "j M Y")
     element = format_html('<time datetime="{}">{}</time>', event.date().isoformat(), day)
-    words = gettext("happens %(day)s") if event > timezone.now() else gettext("happened %(day)s")
+    words = event_words(is_ahead=event > timezone.now())
     return format_html(words.replace("%(day)s", "{}"), element)
 
 

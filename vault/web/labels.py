@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from django.utils.functional import Promise
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from governance.vocabulary import PiiKind
@@ -137,3 +137,8 @@ def _translate_labels(
         short_layer=str(SHORT_LAYERS[Layer(layer)]),
         state=str(STATES[State(state)]),
     )
+
+
+def event_words(*, is_ahead: bool) -> str:
+    """Return the words for the day of an event, with a place for it."""
+    return gettext("happens %(day)s") if is_ahead else gettext("happened %(day)s")

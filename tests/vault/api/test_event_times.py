@@ -83,3 +83,17 @@ def test_the_latest_statement_is_the_newest(world: World) -> None:
     later, earlier = (answer.find(f"My lease ends on {day}") for day in ("31 March 2026", "30 September 2027"))
     assert later >= 0
     assert earlier < 0 or later < earlier
+
+
+def test_an_edit_of_the_text_moves_its_event_unless_a_client_gave_the_time(world: World) -> None:
+    alice = world.client("alice")
+    message = {"role": "user", "content": "I start at Lindholm on 7 February.", "timestamp": SAID}
+    stored = store(world, messages=[message])
+    address = f"memories/{stored['id']}/"
+    changed = alice.patch(address, {"content": "I start at Lindholm on 9 March."}, if_match='"1"').json
+    assert changed["event_time"] == "2026-03-09T00:00:00Z"
+    reworded = alice.patch(address, {"content": "On 9 March I start at Lindholm."}, if_match='"2"').json
+    assert reworded["event_time"] == "2026-03-09T00:00:00Z"
+    given = alice.patch(address, {"event_time": "2026-04-01T08:00:00Z"}, if_match='"3"').json
+    kept = alice.patch(address, {"content": "On 10 March I start at Lindholm."}, if_match='"4"').json
+    assert kept["event_time"] == given["event_time"] == "2026-04-01T08:00:00Z"

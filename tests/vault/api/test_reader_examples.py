@@ -234,9 +234,9 @@ ANSWERED = {
         ("我们给厨房选了蓝色的瓷砖。", "厨房很小。"), ("我们给厨房选了哪种瓷砖？",), ("蓝色的瓷砖",)
     ),
     "when, resolved": Example(
-        ("Yesterday I visited the wetland park.",), ("When did I visit the wetland park?",), ("2026-05-07",)
+        ("Yesterday I visited the wetland park.",), ("When did I visit the wetland park?",), ("7 May 2026",)
     ),
-    "when, resolved, in Chinese": Example(("我昨天去了湿地公园。",), ("我什么时候去了湿地公园？",), ("2026-05-07",)),
+    "when, resolved, in Chinese": Example(("我昨天去了湿地公园。",), ("我什么时候去了湿地公园？",), ("2026年5月7日",)),
     "why": Example(
         ("I moved to Ghent because my daughter lives there.", "I like Ghent."),
         ("Why did I move to Ghent?",),

@@ -44,6 +44,7 @@ from vault.cubes.writer.prepared_texts import (
 from vault.cubes.writer.text_process import run_in_text_process
 from vault.index.marks import speaker_marks
 from vault.index.terms import IndexEntries, TextIndex, index_of, text_index
+from vault.lexicon.resolved_dates import event_of_changed
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.mounts import MountPlaces, refuse_mounted_read_only, session_token
 from vault.namespaces.services import namespace_for_writing
@@ -498,6 +499,10 @@ def build_version(
         screened, findings = _screen_changes(resolver, cube, before, changes, words)
         words, redacted = _replace_texts(words, screened.texts), screened.redacted
         cube.tags = list(screened.texts.tags)
+    if isinstance(changes.event_time, Unset):
+        cube.event_time = event_of_changed(
+            words.content, was.content, cube.said_at, cube.event_time, is_hidden=not is_rewritten
+        )
     cube.is_quarantined = _brings_in_orders(actor, was, words)
     cube.is_indexed &= not cube.is_quarantined
     return _seal_version(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
