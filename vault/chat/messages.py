@@ -15,6 +15,7 @@ from vault.vocabulary import STATED
 
 def put_messages(actor: Actor, hits: Sequence[Hit], found: Sequence[Hit], closed: AbstractSet[UUID]) -> list[Hit]:
     """Return the hits, each message once: a statement gives its rank, score and parts to its message, if that is short.
+    A statement that is all of its message stays, as it has the time of the event.
 
     found: memories that are open already; closed: those that may not be quoted.
     Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry?, OutboxEvent?.
@@ -24,8 +25,13 @@ def put_messages(actor: Actor, hits: Sequence[Hit], found: Sequence[Hit], closed
     known |= {view.cube.id: view for view in _open_messages(actor, wanted)}
     chosen: dict[UUID, Hit] = {}
     for hit in hits:
-        view = _find_message(hit, known) or hit.view
-        chosen.setdefault(view.cube.id, replace(hit, view=view))
+        message = _find_message(hit, known)
+        is_same = message is not None and message.words.content.strip() == hit.view.words.content
+        view = hit.view if message is None or is_same else message
+        key = hit.view.cube.id if message is None else message.cube.id
+        if is_same and key in chosen:
+            chosen[key] = replace(chosen[key], view=view)
+        chosen.setdefault(key, replace(hit, view=view))
     return list(chosen.values())
 
 

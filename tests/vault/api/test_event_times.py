@@ -97,3 +97,12 @@ def test_an_edit_of_the_text_moves_its_event_unless_a_client_gave_the_time(world
     given = alice.patch(address, {"event_time": "2026-04-01T08:00:00Z"}, if_match='"3"').json
     kept = alice.patch(address, {"content": "On 10 March I start at Lindholm."}, if_match='"4"').json
     assert kept["event_time"] == given["event_time"] == "2026-04-01T08:00:00Z"
+
+
+def test_a_statement_of_the_chat_is_quoted_with_its_event(world: World) -> None:
+    alice, ahead = signed_in(world.alice), timezone.now() + timedelta(days=40)
+    statement = f"I start at Lindholm on {ahead.day} {ahead:%B %Y}."
+    address = alice.post("/chat/", {"content": statement})["Location"].partition("#")[0]
+    run_jobs()
+    alice.post(f"{address}turns/", {"content": "When do I start at Lindholm?"})
+    assert f"· happens {ahead.day} {ahead:%B %Y})" in alice.get(address).content.decode()
