@@ -164,6 +164,23 @@ def test_purge_in_a_transaction_that_is_still_open_waits_for_the_next_rewriting(
 
 
 @needs_maintain
+def test_transaction_of_another_role_that_reads_purged_rows_is_waited_for(
+    alice: Contract, superuser: Superuser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = alice.add("A note.", namespace="/team")["id"]
+    reader, paused = superuser(), list[float]()
+    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    reader.execute("SELECT count(*) FROM vault_cube")
+    assert alice.delete(f"memories/{gone}/?purge=true").status == 204
+    monkeypatch.setattr(table_rewrite, "TRIES", 2)
+    assert storage_reclaim(wait=NOW, pause=paused.append) == 0
+    assert paused == [table_rewrite.PAUSE_SECONDS] * 2
+    reader.execute("COMMIT")
+    assert storage_reclaim(wait=NOW, pause=paused.append) > 0
+    assert storage_reclaim(wait=NOW) == 0
+
+
+@needs_maintain
 def test_bytes_that_stay_for_longer_than_promised_show(alice: Contract, superuser: Superuser) -> None:
     connection = superuser()
     assert reclaim_state() is ReclaimState.UP, "nothing was promised yet"

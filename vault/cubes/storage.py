@@ -59,7 +59,8 @@ class ReclaimState(StrEnum):
 def storage_reclaim(*, wait: timedelta = WAIT, pause: Callable[[float], None] = time.sleep) -> int:
     """Rewrite the tables with purged rows if a purge is at least `wait` old, and return their number.
 
-    Returns 0 also without the rights (see `list_missing_rights`) and while another process rewrites tables.
+    Returns 0 also without the rights (see `list_missing_rights`), while another process rewrites tables, and while a
+    transaction of any role, such as a backup, still reads what was purged: the next hour tries again.
     Raises psycopg.Error. Writes: Heartbeat.
     """
     if list_missing_rights():
@@ -111,9 +112,9 @@ def list_remaining_copies() -> list[str]:
 
 
 def _rewrite_all(pause: Callable[[float], None]) -> list[tuple[str, bool]] | None:
-    """Return the rewritten tables; None while another process rewrites them."""
+    """Return the rewritten tables; None while another process rewrites them, or purged rows are still read."""
     with table_rewriter(pause) as rewriter:
-        if rewriter is None:
+        if rewriter is None or not rewriter.wait_for_readers():
             return None
         tables = rewriter.tables()
         for table, is_copied in tables:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from django.db import connection
@@ -24,6 +24,10 @@ NOTED_CHANGES = 1_000  # that are copied under the lock
 MEMORY = "256MB"  # for building an index: about 200,000 vectors, and with more the building takes longer
 BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected)
 ALONE = "SELECT pg_try_advisory_lock(hashtextextended('storage', 0))"
+NOW = "SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
+# VACUUM (FREEZE) of a table that nobody writes sets this to the oldest transaction that any reader still needs.
+QUIET = "django_migrations"
+HAS_PASSED = f"SELECT age(relfrozenxid) <= age(%s::text::xid) FROM pg_class WHERE oid = 'public.{QUIET}'::regclass"
 # Every table with rows of tenants or of people, but the audit log, which nothing is removed from.
 TABLES = """
 SELECT relname::text, vault_rewrite_keys(relname) IS NOT NULL AND (pg_total_relation_size(oid) > %s OR EXISTS (
@@ -68,6 +72,19 @@ class TableRewriter:
     def tables(self) -> list[tuple[str, bool]]:
         """Return the names of the tables that rows are purged from, with True for those that are copied."""
         return self.session.execute(TABLES, [SMALL_BYTES]).fetchall()
+
+    def wait_for_readers(self) -> bool:
+        """Wait until no transaction of any role can read rows that are deleted now: VACUUM (FULL) copies such rows.
+
+        Returns False if one still can after TRIES, such as a backup.
+        """
+        now = self._read(NOW)
+        for _ in range(TRIES):
+            self._retry(lambda: self._maintain(f"VACUUM (FREEZE) {QUIET}"))
+            if self._read(HAS_PASSED, now):
+                return True
+            self.pause(PAUSE_SECONDS)
+        return False
 
     def rewrite(self, table: str, *, is_copied: bool) -> None:
         """Write one table and its indexes into new files; the former ones are gone after the next checkpoint."""
@@ -124,6 +141,10 @@ class TableRewriter:
                 self.session.execute(sql.SQL(statement).format(sql.Identifier(table)))
         finally:
             self.session.execute("RESET ROLE")
+
+    def _read(self, statement: LiteralString, *values: str) -> Any:
+        row = self.session.execute(statement, values).fetchone()
+        return row and row[0]
 
     @contextmanager
     def _limit_time(self) -> Iterator[None]:
