@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.middleware.common import CommonMiddleware
 from django.middleware.http import ConditionalGetMiddleware
 from django.middleware.locale import LocaleMiddleware
+from django.urls import Resolver404, get_script_prefix, resolve
 from django.utils import translation
 
 from governance.actor import Actor
@@ -73,6 +76,30 @@ class SlashMiddleware(CommonMiddleware):
 
     def should_redirect_with_slash(self, request: HttpRequest) -> bool:
         return request.method in {"GET", "HEAD"} and super().should_redirect_with_slash(request)
+
+
+class OnlyPostMiddleware:
+    """Leads a reader who opens an address that only takes forms, as after signing in again, to the page above it."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        is_page = request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("Accept", "")
+        if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED or not is_page or request.path_info.startswith(API):
+            return response
+        return HttpResponseRedirect(f"{get_script_prefix().rstrip('/')}{_page_above(request.path_info)}")
+
+
+def _page_above(path: str) -> str:
+    """Return the nearest address above a path that exists; at last the start page."""
+    while path != "/":
+        path = path.rstrip("/").rpartition("/")[0] + "/"
+        with suppress(Resolver404):
+            resolve(path)
+            return path
+    return path
 
 
 class UnchangedMiddleware(ConditionalGetMiddleware):

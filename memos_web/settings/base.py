@@ -73,6 +73,7 @@ MIDDLEWARE = [
     "governance.web.middleware.LanguageMiddleware",
     "governance.api.errors.BodyRefusalMiddleware",
     "governance.web.middleware.SlashMiddleware",
+    "governance.web.middleware.OnlyPostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",

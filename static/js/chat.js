@@ -1,5 +1,6 @@
 // Asks without leaving the page. The page works without this file: the form is then sent as any form is.
 import { Answer } from "./answer.js";
+import { isComposing } from "./composing.js";
 import { events } from "./events.js";
 
 const form = document.getElementById("composer");
@@ -206,7 +207,7 @@ form.addEventListener("submit", (event) => {
   ask();
 });
 box.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return; // composing: Enter chooses a character
+  if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return; // Enter chooses a character
   event.preventDefault();
   ask();
 });

@@ -1,4 +1,6 @@
 // Keys, menus, the side bar and the search of every page. Each of them has a link or a form that works without this file.
+import { isComposing } from "./composing.js";
+
 const root = document.documentElement;
 const palette = document.getElementById("palette");
 const field = document.getElementById("palette-field");
@@ -55,7 +57,7 @@ if (palette) {
       event.preventDefault();
       paletteMove(event.key === "ArrowDown" ? 1 : -1);
     }
-    if (event.key !== "Enter" || event.isComposing) return;
+    if (event.key !== "Enter" || isComposing(event)) return;
     const chosen = list.querySelector("[aria-selected=true]");
     if (!chosen) return; // the form is sent: it finds memories
     event.preventDefault();

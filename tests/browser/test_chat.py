@@ -36,6 +36,21 @@ def test_an_answer_comes_without_leaving_the_page(page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
+def test_enter_that_ends_a_composition_does_not_send(page: Page) -> None:
+    """Safari ends the composition before it tells of the key, whose code then is 229."""
+    page.goto("/chat/")
+    page.locator("#question").fill("你好")
+    press = (
+        "new KeyboardEvent('keydown', {key: 'Enter', keyCode: %d, isComposing: %s, bubbles: true, cancelable: true})"
+    )
+    for code, is_composing in ((229, "false"), (13, "true")):
+        page.evaluate(f"document.getElementById('question').dispatchEvent({press % (code, is_composing)})")
+        expect(page.locator("#question")).to_have_value("你好")
+        expect(page.locator(".turn")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn")).to_have_count(1)
+
+
 def test_streamed_quotes_are_marked_as_quotes(page: Page) -> None:
     page.route(re.compile(r"/turns/[0-9a-f-]{36}/$"), lambda route: route.fulfill(status=404))  # the server's drawing
     page.goto("/chat/")

@@ -101,7 +101,11 @@ def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
 @require_http_methods(["GET", "HEAD"])
 @page
 def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """Show one turn as a part of the page; the script replaces the streamed answer with it."""
+    """Show one turn as a part of the page; the script replaces the streamed answer with it. A reader who opens its
+    address gets the whole page.
+    """
+    if request.headers.get("Sec-Fetch-Mode") == "navigate":
+        return see_other(f"{_conversation_address(conversation_id)}#turn-{turn_id}")
     found = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
     last = (
         turns_list(actor=actor, conversation_id=conversation_id, pages=Last(FOLLOWED + 1))

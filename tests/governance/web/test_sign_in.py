@@ -10,6 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import link_for, signed_in
 from tests.harness.cases import each_case
 
+MISSING = "00000000-0000-7000-8000-000000000000"
 Superuser = Callable[[], psycopg.Connection]
 
 
@@ -133,3 +134,19 @@ def test_the_way_in_tells_how_long_a_link_works_and_names_nobody(world: World) -
     assert "only for 3 hours" in page
     assert "older than 3 hours" in spent
     assert "--tenant SLUG --email EMAIL" in page
+
+
+@each_case(
+    ("address", "above"),
+    [
+        ("/memories/bulk/", "/memories/"),
+        ("/sign-out/", "/"),
+        (f"/memories/{MISSING}/freeze/", f"/memories/{MISSING}/"),
+        (f"/chat/{MISSING}/goals/", f"/chat/{MISSING}/"),
+    ],
+)
+def test_opening_an_address_of_a_form_leads_to_the_page_above(world: World, address: str, above: str) -> None:
+    client = signed_in(world.alice)
+    opened = client.get(address, headers={"accept": "text/html,*/*"})
+    assert (opened.status_code, opened["Location"]) == (302, above)
+    assert client.get(address).status_code == 405, "programs are told the method"
