@@ -96,7 +96,7 @@ class ConversationView(ApiView):
 
     @of_memories("conversations_update", ConversationSchema, request=ConversationChangesInput, may=[404, 409])
     def patch(self, request: Request, conversation_id: UUID) -> Response:
-        """Rename a conversation, or change the persona or the model that answers its next questions."""
+        """Rename a conversation, change the persona or the model that answers, or whether answers recall goals."""
         actor = self.actor()
         with acting(actor):
             conversation_get(actor=actor, conversation_id=conversation_id)

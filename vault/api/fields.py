@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from django.conf import settings
@@ -14,7 +14,7 @@ from rest_framework import serializers
 from governance.api.fields import TextField, TimeField, refuse_broken_text
 from governance.errors import Invalid, TooLarge
 from governance.personas.services import PERSONA_NAME, is_persona_name
-from vault.cubes.filters import read_moment, read_moment_or_date
+from vault.cubes.filters import read_moment_or_date
 from vault.namespaces.rules import PathError, check_path
 
 DEEPEST_METADATA = 64
@@ -33,31 +33,29 @@ class ContentField(TextField):
 
 
 class MomentField(TimeField):
-    """A time in RFC 3339 with its offset."""
-
-    def _moment(self, data: Any) -> datetime:
-        try:
-            return read_moment(data, self.field_name or "")
-        except Invalid as fault:
-            raise serializers.ValidationError(fault.errors[0].message) from fault
-
-
-class OffsetField(MomentField):
-    """A time in RFC 3339, whose offset is kept: it tells the speaker's day."""
-
-    def _moment(self, data: Any) -> datetime:
-        moment = super()._moment(data)
-        return parse_datetime(data) or moment
-
-
-class MomentOrDateField(MomentField):
-    """A time, or a date, which means its start in UTC."""
+    """A time in RFC 3339 with its offset, or a date, which means its first moment in the reader's zone."""
 
     def _moment(self, data: Any) -> datetime:
         try:
             return read_moment_or_date(data, self.field_name or "")
         except Invalid as fault:
             raise serializers.ValidationError(fault.errors[0].message) from fault
+
+
+class OffsetField(MomentField):
+    """A time in RFC 3339, whose offset is kept: it tells the speaker's day; or a date, which means its day in UTC."""
+
+    def _moment(self, data: Any) -> datetime:
+        moment = super()._moment(data)
+        given = parse_datetime(data) or moment
+        return given if given.tzinfo else given.replace(tzinfo=UTC)
+
+
+class EventField(OffsetField):
+    """A time as OffsetField, in UTC."""
+
+    def _moment(self, data: Any) -> datetime:
+        return super()._moment(data).astimezone(UTC)
 
 
 class PathField(TextField):

@@ -15,10 +15,10 @@ from governance.api.problems import field_errors
 from governance.errors import FieldError, Invalid, TooLarge
 from vault.api.fields import (
     ContentField,
+    EventField,
     FiltersField,
     MetadataField,
     MomentField,
-    MomentOrDateField,
     OffsetField,
     PathField,
     PersonaField,
@@ -85,6 +85,7 @@ class DescribedInput(StrictSerializer):
     )
     sensitivity = OneOfField(Sensitivity, required=False, help_text="Default: internal.")
     importance = NumberField(min_value=0, max_value=1, required=False, help_text="0 to 1. Default: 0.5.")
+    priority = NumberField(min_value=0, max_value=1, required=False, help_text="0 to 1. Default: 0.")
     semantic_type = OneOfField(
         SemanticType, required=False, help_text="Default: fact; of messages, what is read from them."
     )
@@ -181,6 +182,9 @@ class CategoriesField(serializers.DictField):
         return found
 
 
+OF_CONTENT = frozenset({"layer", "speaker"})  # fields that messages cannot share
+
+
 class MemoryInput(DescribedInput):
     """One memory as `content`, or a conversation as `messages`."""
 
@@ -195,6 +199,8 @@ class MemoryInput(DescribedInput):
         required=False,
         help_text="Descriptions by name. Each memory gets as tags the names of those that share a word with it.",
     )
+    speaker = _make_label_field(help_text="Who said it. Of `content` alone; a message has a `name`.")
+    layer = OneOfField(Layer, required=False, help_text="Of `content` alone. Default: long_term.")
     allow_duplicates = FlagField(
         required=False,
         help_text="Default false: `content` that its namespace and persona hold already is answered with the memory "
@@ -205,6 +211,9 @@ class MemoryInput(DescribedInput):
         if ("content" in attrs) == ("messages" in attrs):
             fault = "give content or messages, and not both" if "content" in attrs else "give content or messages"
             raise serializers.ValidationError({"content": [fault]})
+        if "messages" in attrs and (alone := attrs.keys() & OF_CONTENT):
+            told = ["give it with content: each message has its own"]
+            raise serializers.ValidationError(dict.fromkeys(alone, told))
         if len(attrs.get("messages", ())) > settings.MAX_ITEMS_PER_CALL:
             raise serializers.ValidationError({"messages": [f"at most {settings.MAX_ITEMS_PER_CALL} a call"]})
         if skipped := getattr(attrs.get("messages"), "skipped", None):
@@ -245,7 +254,7 @@ class ChangesInput(StrictSerializer):
     expires_at = MomentField(required=False, allow_null=True, help_text=EXPIRES)
     valid_from = MomentField(required=False, allow_null=True, help_text=VALID_FROM)
     valid_to = MomentField(required=False, allow_null=True, help_text=VALID_TO)
-    event_time = MomentField(required=False, allow_null=True)
+    event_time = EventField(required=False, allow_null=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
@@ -277,7 +286,7 @@ class SearchInput(StrictSerializer):
     layers = serializers.ListField(child=OneOfField(Layer), required=False, max_length=100)
     types = serializers.ListField(child=OneOfField(MemoryType), required=False, max_length=100)
     filters = FiltersField(required=False)
-    as_of = MomentOrDateField(
+    as_of = MomentField(
         required=False,
         help_text="A time, or a date: its first moment in UTC. Only what was known and true then, in the words of "
         "then. Without it validity is not looked at.",
@@ -331,6 +340,7 @@ class ConversationChangesInput(StrictSerializer):
     title = TextField(max_length=200, required=False)
     agent_persona = _make_label_field(allow_null=True, help_text="Id or name; null: no persona.")
     model = TextField(max_length=100, required=False, allow_blank=True)
+    raises_goals = FlagField(required=False, help_text="Whether answers recall a goal that a question touches.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
@@ -430,7 +440,7 @@ def _cached_form(kind: type[StrictSerializer]) -> StrictSerializer:
 
 
 def _common_fields(body: dict[str, Any]) -> dict[str, Any]:
-    names = {*_cached_form(DescribedInput).fields, "allow_duplicates"}
+    names = {*_cached_form(DescribedInput).fields, *OF_CONTENT, "allow_duplicates"}
     common = {name: value for name, value in body.items() if name in names}
     if "tags" in common:
         common["tags"] = tuple(common["tags"])

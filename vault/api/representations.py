@@ -13,7 +13,7 @@ from vault.retrieval.fusion import context_share
 from vault.retrieval.selectors import Hit
 from vault.reviews.selectors import FindingView, ReviewView
 from vault.reviews.sync_conflicts import Theirs
-from vault.vocabulary import MemoryType, State
+from vault.vocabulary import AccessLevel, MemoryType, State
 
 MemoryJson = dict[str, Any]
 _PLAIN = CubeDraft(content="")
@@ -36,6 +36,7 @@ UNKNOWN: MemoryJson = {
     "modality": _PLAIN.modality,
     "source": _PLAIN.source,
     "sensitivity": _PLAIN.sensitivity,
+    "access_level": AccessLevel.SHARED,
 }
 
 
@@ -79,6 +80,7 @@ def memory_json(view: CubeView) -> MemoryJson:
         "heat": view.heat,
         "trust": cube.trust,
         "sensitivity": cube.sensitivity,
+        "access_level": cube.access_level,
         "expires_at": time_json(cube.expires_at),
         "version": cube.version,
         "parents": [str(parent) for parent in view.parents],
@@ -171,6 +173,7 @@ def conversation_json(view: ConversationView) -> dict[str, Any]:
         "persona": str(view.persona_id) if view.persona_id else None,
         "agent_persona": str(view.agent_persona_id) if view.agent_persona_id else None,
         "model": view.model,
+        "raises_goals": view.raises_goals,
         "created_at": time_json(view.created_at),
         "updated_at": time_json(view.updated_at),
     }

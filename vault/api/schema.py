@@ -14,6 +14,7 @@ from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
 from vault.reconciliation.relations import RelationKind
 from vault.vocabulary import (
+    AccessLevel,
     FeedbackKind,
     Layer,
     MemoryType,
@@ -113,6 +114,7 @@ class MemorySchema(Schema):
     heat = serializers.FloatField()
     trust = serializers.FloatField()
     sensitivity = serializers.ChoiceField(choices=list(Sensitivity))
+    access_level = serializers.ChoiceField(choices=list(AccessLevel), help_text="Who may read and change it.")
     expires_at = serializers.DateTimeField(allow_null=True)
     version = serializers.IntegerField()
     parents = serializers.ListField(child=serializers.UUIDField())
@@ -261,6 +263,7 @@ class ConversationSchema(Schema):
     persona = serializers.UUIDField(allow_null=True)
     agent_persona = serializers.UUIDField(allow_null=True)
     model = serializers.CharField()
+    raises_goals = serializers.BooleanField(help_text="Whether answers recall a goal that a question touches.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 

@@ -143,14 +143,3 @@ def conversation_exclude(*, actor: Actor, conversation_id: UUID, memory_id: UUID
             raise Invalid(errors=[FieldError("memory_id", f"at most {MOST_EXCLUDED} memories can be left out")])
         row.save(update_fields=["excluded"])
         record(actor=actor, verb=Verb.CONVERSATION_UPDATED, object_type="conversation", object_ids=[row.id])
-
-
-def conversation_goals_set(*, actor: Actor, conversation_id: UUID, raises_goals: bool) -> None:
-    """Set whether answers recall a goal that a question touches. Raises NotFound; Forbidden. Writes: Conversation,
-    AuditEntry.
-    """
-    with acting(actor):
-        row = conversation_locate(actor, conversation_id, lock=True)
-        row.raises_goals = raises_goals
-        row.save(update_fields=["raises_goals"])
-        record(actor=actor, verb=Verb.CONVERSATION_UPDATED, object_type="conversation", object_ids=[row.id])

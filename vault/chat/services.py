@@ -67,11 +67,14 @@ class ConversationDraft:
 
 @dataclass(frozen=True)
 class ConversationChanges:
-    """The changes of a conversation; missing fields stay. agent_persona: None for no agent; model: "" for the first."""
+    """The changes of a conversation; missing fields stay. agent_persona: None for no agent; model: "" for the first;
+    raises_goals: whether answers recall a goal that a question touches.
+    """
 
     title: str | Unset = field(default=UNSET, repr=False)
     agent_persona: str | Unset | None = UNSET
     model: str | Unset = UNSET
+    raises_goals: bool | Unset = UNSET
 
     def named_fields(self) -> frozenset[str]:
         """Return the names of the fields that this change sets."""
@@ -129,7 +132,7 @@ def conversation_create(*, actor: Actor, draft: ConversationDraft) -> Conversati
 
 
 def conversation_update(*, actor: Actor, conversation_id: UUID, changes: ConversationChanges) -> ConversationView:
-    """Change the title, agent or model of a conversation.
+    """Change the title, agent or model of a conversation, or whether its answers recall goals.
 
     Raises NotFound; Forbidden; Invalid. Writes: Conversation, AuditEntry.
     """
@@ -143,7 +146,9 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, changes: Convers
         if changes.model is not UNSET:
             _check_model(actor, changes.model)
             row.model = changes.model
-        row.save(update_fields=["sealed_title", "agent_persona", "model"])
+        if changes.raises_goals is not UNSET:
+            row.raises_goals = changes.raises_goals
+        row.save(update_fields=["sealed_title", "agent_persona", "model", "raises_goals"])
         Conversation.objects.filter(id=row.id).update(updated_at=Now())
         row.refresh_from_db(fields=["updated_at"])
         record(

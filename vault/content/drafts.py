@@ -56,6 +56,7 @@ class CubeDraft:
     ttl_seconds: int | None = None
     sensitivity: Sensitivity = Sensitivity.INTERNAL
     importance: float = 0.5
+    priority: float = 0.0
     semantic_type: SemanticType = SemanticType.FACT
     layer: Layer = Layer.LONG_TERM
     modality: Modality = Modality.TEXT

@@ -23,7 +23,6 @@ from governance.web.pagination import NewestLast, uuid_or_none
 from vault.chat.evidence import rebuild_prompt
 from vault.chat.memory_changes import (
     conversation_exclude,
-    conversation_goals_set,
     turn_operate,
     turn_statements_undo,
 )
@@ -38,7 +37,7 @@ from vault.chat.selectors import (
     turn_memories_list,
     turns_list,
 )
-from vault.chat.services import FOLLOWED, REMEMBERED
+from vault.chat.services import FOLLOWED, REMEMBERED, ConversationChanges, conversation_update
 from vault.cubes.services import cube_delete, cube_restore
 from vault.listing.bulk import BulkAction
 from vault.providers.ports import ChatMessage
@@ -184,7 +183,8 @@ def memory_use(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_i
 def goals(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """Set whether answers recall goals."""
     raises = request.POST.get("raises_goals") == "yes"
-    conversation_goals_set(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, raises_goals=raises)
+    changes = ConversationChanges(raises_goals=raises)
+    conversation_update(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, changes=changes)
     return see_other(_conversation_address(conversation_id))
 
 

@@ -419,6 +419,7 @@ def _build_cube(
             "tags": list(dict.fromkeys(draft.tags)),
             "purpose_tags": [],
             "importance": draft.importance,
+            "priority": draft.priority,
             "trust": draft.trust,
             "event_time": draft.event_time,
             "said_at": draft.said_at or (known.now if draft.is_message or sources else None),
