@@ -42,7 +42,13 @@ def client_programs() -> Path:
 
 def new_secrets() -> dict[str, str]:
     """Return fresh secrets for .env, so that no two installations share one."""
-    names = ("DATABASE_OWNER_PASSWORD", "DATABASE_APP_PASSWORD", "REDIS_PASSWORD", "MEMOS_SECRET_KEY")
+    names = (
+        "DATABASE_OWNER_PASSWORD",
+        "DATABASE_APP_PASSWORD",
+        "DATABASE_BACKUP_PASSWORD",
+        "REDIS_PASSWORD",
+        "MEMOS_SECRET_KEY",
+    )
     return {name: secrets.token_hex(32) for name in names}
 
 

@@ -23,6 +23,13 @@ from tests.production.site import VOLUMES
 COMPOSE = ROOT / "docker-compose.yml"
 ADDRESSES = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"}
 OF_UVICORN = {"FORWARDED_ALLOW_IPS"}
+OF_TELEMETRY = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_SERVICE_NAME", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SDK_DISABLED",
+}  # fmt: skip
+# Read, and not for the containers that serve: the image or the compose file decides them.
+NOT_PASSED = {"MEMOS_DATABASE_ROLE", "MEMOS_DATA_DIR", "MEMOS_HOST", "MEMOS_PORT", "MEMOS_WEB_PROCESSES"}
+OF_CLIENTS = {"MEMOS_URL", "MEMOS_API_KEY"}
 SERVING = ("web", "worker", "worker-heavy", "beat")
 
 
@@ -84,21 +91,52 @@ def test_the_workers_take_every_queue_once(compose: dict[str, Any]) -> None:
 
 def test_every_variable_given_to_the_product_is_one_that_it_reads(compose: dict[str, Any]) -> None:
     for name in (*SERVING, "migrate"):
-        assert set(compose["services"][name]["environment"]) <= KNOWN_VARIABLES | ADDRESSES | OF_UVICORN
+        given = set(compose["services"][name]["environment"])
+        assert given <= KNOWN_VARIABLES | ADDRESSES | OF_UVICORN | OF_TELEMETRY
+
+
+@pytest.mark.parametrize("name", [*SERVING, "backup"])
+def test_every_variable_that_the_product_reads_is_given_to_its_containers(compose: dict[str, Any], name: str) -> None:
+    given = set(compose["services"][name]["environment"])
+    assert (KNOWN_VARIABLES | OF_TELEMETRY) - NOT_PASSED - given == set()
+
+
+def test_every_variable_of_the_documents_is_one_that_is_read(compose: dict[str, Any]) -> None:
+    """A name that is misspelt in a document would be set in vain."""
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    named = {name for path in documents for name in re.findall(r"\b(?:MEMOS|OTEL)_[A-Z_]*[A-Z]\b", path.read_text())}
+    assert {"MEMOS_MASTER_KEY", "OTEL_SERVICE_NAME"} <= named, "the search finds what is there"
+    assert named - KNOWN_VARIABLES - OF_TELEMETRY - OF_CLIENTS == set()
+
+
+def test_the_server_of_the_database_logs_no_content(compose: dict[str, Any]) -> None:
+    command = compose["services"]["postgres"]["command"]
+    assert {"log_min_error_statement=panic", "log_error_verbosity=terse", "jit=off"} <= set(command)
+
+
+def test_backups_are_written_where_the_compose_file_mounts_them(compose: dict[str, Any]) -> None:
+    backup = compose["services"]["backup"]
+    _, script, folder, copies, *_ = backup["command"]
+    assert (ROOT / script).is_file()
+    assert backup["volumes"][: len(VOLUMES)] == compose["services"]["web"]["volumes"]
+    assert [volume.rpartition(":")[2] for volume in backup["volumes"][len(VOLUMES) :]] == [folder, copies]
+    assert backup["healthcheck"]["test"] == ["CMD", "python", script, folder, copies, "--check"]
 
 
 def test_every_secret_comes_from_the_environment_and_must_be_set() -> None:
     text = COMPOSE.read_text(encoding="utf-8")
     asked = re.findall(r"\$\{(\w*(?:PASSWORD|SECRET_KEY|MASTER_KEY))(\S)", text)
     assert {name for name, _ in asked} >= {"POSTGRES_PASSWORD", "REDIS_PASSWORD", "MEMOS_MASTER_KEY"}
+    optional = {"DATABASE_BACKUP_PASSWORD", "MEMOS_NEXT_MASTER_KEY"}  # of one profile, and of a rotation
     assert {mark for _, mark in asked} == {":"}
-    assert len(re.findall(r"\$\{\w*(?:PASSWORD|SECRET_KEY|MASTER_KEY):\?", text)) == len(asked)
+    required = [name for name, _ in asked if name not in optional]
+    assert len(re.findall(r"\$\{\w*(?:PASSWORD|SECRET_KEY|MASTER_KEY):\?", text)) == len(required)
     assert not re.search(r"(?:PASSWORD|_KEY): [^$\s]", text)
 
 
 def test_data_and_keys_outlive_their_containers(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(compose["volumes"]) == {"postgres", "redis", *VOLUMES}
+    assert set(compose["volumes"]) == {"postgres", "redis", "backups", "key-copies", *VOLUMES}
     assert "postgres:/var/lib/postgresql" in services["postgres"]["volumes"]
     assert "redis:/data" in services["redis"]["volumes"]
     for name in SERVING:
@@ -134,7 +172,7 @@ def test_folders_of_the_volumes_belong_to_the_account_of_the_image(dockerfile: l
     """A new volume takes its owner from the folder that it hides."""
     (made,) = [line for line in dockerfile if "install --directory" in line]
     assert "--owner memos" in made
-    assert {f"/data/{volume}" for volume in VOLUMES} <= set(made.split())
+    assert {*(f"/data/{volume}" for volume in VOLUMES), "/backups", "/key-copies"} <= set(made.split())
 
 
 def test_only_the_web_server_is_published_and_only_on_loopback(compose: dict[str, Any]) -> None:
@@ -158,7 +196,8 @@ def test_the_image_installs_by_hash_and_runs_as_nobody_special(dockerfile: list[
     assert all(line.startswith(("FROM python:3.11-slim", "FROM packages")) for line in dockerfile if "FROM" in line[:5])
     install = next(line for line in dockerfile if "pip install" in line)
     assert "--require-hashes" in install
-    user = next(index for index, line in enumerate(dockerfile) if line == "USER memos")
+    user = next(index for index, line in enumerate(dockerfile) if line == "USER 10001:10001")
+    assert any("--uid 10001 --user-group" in line for line in dockerfile), "the number is that of the account"
     assert all(not line.startswith(("RUN", "COPY")) for line in dockerfile[user:])
     assert any("DJANGO_SETTINGS_MODULE=memos_web.settings.production" in line for line in dockerfile)
 

@@ -96,6 +96,29 @@ def test_checkpoints_and_exports_are_written_by_a_user_who_can_write_the_volumes
     assert client.call("GET", "/readyz").json["checks"]["checkpoints"] == "up"
 
 
+def test_a_daily_backup_is_complete_and_old_ones_are_deleted(site: Site, client: Client, tmp_path: Path) -> None:
+    folder, copies = tmp_path / "backups", tmp_path / "keys"
+    folder.mkdir()
+    address = site.database_url("memos_backup", site.secrets["DATABASE_BACKUP_PASSWORD"])
+    environ = site.environ(DATABASE_BACKUP_URL=address, MEMOS_BACKUP_DAYS="2")
+    command = [sys.executable, "deploy/backups.py", str(folder), str(copies)]
+    assert run([*command, "--check"], environ).returncode == 1
+    done = run([*command, "--once"], environ)
+    assert done.returncode == 0, done.stderr
+    (first,) = folder.iterdir()
+    assert (first / "backup.json").is_file()
+    assert list(copies.iterdir())
+    assert run([*command, "--check"], environ).returncode == 0
+    old = folder / "2026-01-02T03-04-05Z"
+    first.rename(old)
+    assert run([*command, "--check"], environ).returncode == 1
+    foreign = folder / "notes"
+    foreign.mkdir()
+    assert run([*command, "--once"], environ).returncode == 0
+    assert not old.exists()
+    assert foreign.exists(), "only backups are deleted"
+
+
 def test_no_process_of_the_product_knows_the_owner(site: Site) -> None:
     for name in ("web", "worker", "beat"):
         environ = Path(f"/proc/{site.running[name][1].pid}/environ").read_text(encoding="utf-8")
