@@ -5,11 +5,14 @@ searches go on, and jobs, seals, checkpoints or the removal of purged bytes wait
 """
 
 from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
 
 from governance.audit.health import audit_health, can_write_checkpoints
 from governance.errors import DomainError
@@ -34,6 +37,29 @@ def readyz(_: HttpRequest) -> JsonResponse:
     others = [check(checks) for check in (_broker, _background, _purged_bytes) if all(needed)]
     status = ("ready" if all(others) else "degraded") if all(needed) else "unavailable"
     return JsonResponse({"status": status, "checks": checks}, status=200 if all(needed) else 503)
+
+
+class ProbeMiddleware:
+    """Answers probes that ask by a machine's address, as load balancers do, without MEMOS_ALLOWED_HOSTS."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        self.probes = {"/healthz": healthz, "/readyz": readyz}
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        probe = self.probes.get(request.path_info) if request.method in {"GET", "HEAD"} else None
+        if probe is None or not _is_address(request.META.get("HTTP_HOST", "")):
+            return self.get_response(request)
+        return probe(request)
+
+
+def _is_address(host: str) -> bool:
+    """Return whether a `Host` is an IP address, with its port or without."""
+    try:
+        ip_address(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _database(checks: Checks) -> bool:

@@ -65,6 +65,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "memos_web.metrics.MetricsMiddleware",
     "governance.web.middleware.RequestIdMiddleware",
+    "memos_web.health.ProbeMiddleware",
     "django_htmx.middleware.HtmxMiddleware",  # first, since errors of later middleware are pages or parts of pages
     "django.middleware.security.SecurityMiddleware",
     "governance.web.middleware.ContentSecurityPolicyMiddleware",

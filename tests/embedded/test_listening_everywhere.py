@@ -32,13 +32,21 @@ def answer_to(server: RunningServer, host: str, path: str) -> tuple[int, str, st
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [("/", "text/html"), ("/healthz", "text/html"), ("/api/v1/me/", "application/problem+json")],
+    [("/", "text/html"), ("/healthz/", "text/html"), ("/api/v1/me/", "application/problem+json")],
 )
 def test_unknown_host_name_is_answered_with_the_setting_to_change(server: RunningServer, path: str, kind: str) -> None:
     status, content_type, body = answer_to(server, "192.0.2.7", path)
     assert (status, content_type.partition(";")[0]) == (400, kind)
     assert "This host name is not allowed" in body
     assert "MEMOS_ALLOWED_HOSTS" in body
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "[2001:db8::7]"])
+def test_probes_are_answered_by_address_and_by_no_other_name(server: RunningServer, host: str) -> None:
+    assert answer_to(server, host, "/healthz")[:2] == (200, "application/json")
+    assert answer_to(server, host, "/readyz")[:2] == (200, "application/json")
+    assert answer_to(server, "other.example", "/healthz")[0] == 400
+    assert answer_to(server, host, "/metrics")[0] == 400
 
 
 def test_its_log_has_one_line_for_it_and_no_traceback(server: RunningServer) -> None:
