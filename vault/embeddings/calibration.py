@@ -27,7 +27,7 @@ def calibrate(cosine: float, model: str, language: str) -> float:
     return float(np.interp(cosine, own, scale)) if own != scale else cosine
 
 
-def calibrate_found(cosines: Floats, model: str, language: str) -> Floats:
+def calibrate_all(cosines: Floats, model: str, language: str) -> Floats:
     """Return positive cosines on the scale, never below 0; 0 stands for a missing vector and stays."""
     own, scale = _anchors(model, language)
     if own == scale:

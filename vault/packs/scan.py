@@ -291,13 +291,13 @@ def _make_item(key: UUID, view: CubeView, texts: Texts) -> Item:
         semantic_type=SemanticType(cube.semantic_type),
         language=cube.language,
         importance=cube.importance,
-        event_time=None if _was_hidden(view, texts.content) else cube.event_time,
+        event_time=None if _is_unnamed(view, texts.content) else cube.event_time,
         valid_from=cube.valid_from,
         valid_to=cube.valid_to,
     )
 
 
-def _was_hidden(view: CubeView, content: str) -> bool:
+def _is_unnamed(view: CubeView, content: str) -> bool:
     """Return whether the time of an event was read from a part of the text that the published `content` lacks."""
     cube = view.cube
     kept = event_of_changed(content, view.words.content, cube.said_at, cube.event_time, is_hidden=True)

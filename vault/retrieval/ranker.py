@@ -14,7 +14,7 @@ from django.db.models import Case, F, FloatField, OuterRef, Subquery, Value, Whe
 from django.db.models.functions import Coalesce
 from pgvector.django import CosineDistance
 
-from vault.embeddings.calibration import calibrate_found
+from vault.embeddings.calibration import calibrate_all
 from vault.models import CubeUse
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.fusion import NO_PARTS, Ranked, ScoredCandidates, Weights, score_candidates
@@ -65,7 +65,7 @@ def score_all(
             ranking = read_passing_ids(ranking)
         if question.terms.words and question.weights.words:
             ranking = read_lexical(ranking)
-        scale = partial(calibrate_found, model=question.vector.model, language=question.language)
+        scale = partial(calibrate_all, model=question.vector.model, language=question.language)
         scored = score_candidates(ranking.lexical, Candidates(None), question.weights, limit)
         for source in sources:
             found = source.find(ranking, scored)

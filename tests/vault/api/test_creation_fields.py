@@ -41,7 +41,7 @@ def test_a_date_stands_for_its_first_moment(world: World) -> None:
     assert [hit["content"] for hit in found] == ["Ana runs."]
 
 
-def test_a_conversation_recalls_goals_until_it_is_told_not_to(world: World) -> None:
+def test_a_conversation_recalls_goals_until_that_is_turned_off(world: World) -> None:
     alice = contract(world, "alice")
     begun = alice.post("conversations/", {"title": "Plans"}).json
     assert begun["raises_goals"] is True

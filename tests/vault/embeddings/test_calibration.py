@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.harness.cases import each_case
-from vault.embeddings.calibration import FILE, calibrate, calibrate_found, probability, to_cosine
+from vault.embeddings.calibration import FILE, calibrate, calibrate_all, probability, to_cosine
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
 
@@ -49,5 +49,5 @@ def test_a_threshold_is_a_probability() -> None:
 
 
 def test_missing_vectors_stay_without_a_score() -> None:
-    found = calibrate_found(np.array([0.0, 0.2, 0.68]), OTHER, "zh")
+    found = calibrate_all(np.array([0.0, 0.2, 0.68]), OTHER, "zh")
     assert found.tolist() == pytest.approx([0.0, 0.0, 0.34], abs=0.01)

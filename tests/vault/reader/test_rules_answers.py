@@ -3,6 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from vault.embeddings.calibration import calibrate
+from vault.lexicon.tokens import language_of
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
 from vault.reader.rules import Answer, Passage, answer_question
 from vault.reader.rules.questions import QuestionKind, question_parts
@@ -25,8 +27,9 @@ def answer(question: str, passages: list[Passage], limit: int = 3) -> Answer:
     """Answer with the nearness that the default embedder finds, and the other parts of a usual score."""
     texts = [f"{passage.speaker}: {passage.text}" if passage.speaker else passage.text for passage in passages]
     asked, *vectors = SentenceEncoderEmbedder().embed([question, *texts])
+    model, language = SentenceEncoderEmbedder.name, language_of(question)
     found = [
-        replace(passage, dense=float(asked @ vector), context=0.5)
+        replace(passage, dense=calibrate(float(asked @ vector), model, language), context=0.5)
         for passage, vector in zip(passages, vectors, strict=True)
     ]
     return answer_question(question, found, limit)
