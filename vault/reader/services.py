@@ -10,6 +10,7 @@ from django.utils.timezone import localtime
 
 from vault.content.drafts import CubeDraft
 from vault.content.tool_calls import ToolCall, call_metadata, call_text
+from vault.lexicon.resolved_dates import time_of
 from vault.reader.rules import Statement, read_statements
 from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 
@@ -19,6 +20,7 @@ MODEL = "model/1"  # a language model chose among the sentences
 NONE_CHOSEN: Mapping[int, Sequence[Statement]] = {}
 MOST_STATEMENTS = 500  # of one message that become memories of their own; the message itself keeps all
 PAGE_ROLES = frozenset({MessageRole.USER, MessageRole.ASSISTANT})  # whose messages are sides of pages
+LONGEST_EVENT = 500  # characters of a bare statement that is read for the time of its event
 LEAST_CONFIDENCE = 0.5  # of a statement that becomes a memory of its own
 
 
@@ -86,6 +88,8 @@ def draft_content(common: CubeDraft) -> CubeDraft:
     if common.event_time is not None:
         return replace(common, event_time=common.event_time.astimezone(UTC))
     now = localtime()
+    if len(common.content) > LONGEST_EVENT or time_of(common.content, now) is None:
+        return common
     found = read_statements(common.content, speaker=MessageRole.USER, said_at=now)
     if len(found) != 1 or found[0].text != common.content.strip() or found[0].event_time is None:
         return common
