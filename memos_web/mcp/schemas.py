@@ -20,6 +20,7 @@ class MemoryItem(TypedDict):
     cut: NotRequired[str]
     title: NotRequired[str]
     speaker: NotRequired[str]
+    said_at: NotRequired[str]
     event_time: NotRequired[str]
     tags: NotRequired[list[str]]
     namespace: NotRequired[str]

@@ -47,7 +47,19 @@ BATCH = 50  # messages that are added in one call; progress is reported after ea
 MOST_MESSAGES = 1000
 MOST_PACKS = 50  # on a page, and memories of one pack
 MOST_FIELDS = 5  # of a refusal, in the message to the model
-SHOWN = ("title", "speaker", "event_time", "tags", "namespace", "layer", "state", "score", "expires_at", "pack")
+SHOWN = (
+    "title",
+    "speaker",
+    "said_at",
+    "event_time",
+    "tags",
+    "namespace",
+    "layer",
+    "state",
+    "score",
+    "expires_at",
+    "pack",
+)
 OF_VERSION = ("title", "tags", "event_time", "reason")
 ROLES = ("user", "assistant", "system", "developer", "tool")
 # As a model writes a message. Programs send what their own libraries make of it, which the REST API reads.
