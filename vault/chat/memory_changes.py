@@ -18,7 +18,7 @@ from vault.layers.persona_scope import scope_to_conversation
 from vault.lifecycle.services import cube_transition
 from vault.models import Cube, CubeSource, Turn
 from vault.models.cube import CubeQuerySet
-from vault.reader.rules import Intent, MemoryCall, memory_call
+from vault.reader.rules import Intent, read_tag
 from vault.vocabulary import Source, SourceKind, State
 
 MOST_EXCLUDED = 200  # memories that one conversation leaves out
@@ -43,8 +43,8 @@ def turn_operate(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> Opera
     """Do what a turn offered with the memories that it lists.
 
     Deletes, archives, restores or tags. Deletions and archivings include the messages that stated the memories.
-    Memories that may not be changed are skipped; but if one of a deletion is held, none is deleted. Raises NotFound,
-    also if the question was deleted; Forbidden; Held. Writes: Cube …, Turn, AuditEntry ….
+    Memories that may not be changed are skipped; but if one of a deletion is held, none is deleted. Raises NotFound;
+    Forbidden; Held. Writes: Cube …, Turn, AuditEntry ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
@@ -61,29 +61,30 @@ def turn_operate(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> Opera
             done = tuple(cube.id for cube in found)
             return Operation(Intent.DELETE, "forgotten" if found else "delete_none", done, hidden)
         pages = list(_select_pages(actor, ids)) if row.intent in STATES else []
-    question = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id).question
-    call = memory_call(question or "", said_at=row.created_at)
-    if call.intent != row.intent:
-        raise NotFound
-    done, messages = (tuple(cube.id for cube in cubes if _change_memory(actor, call, cube)) for cubes in (found, pages))
+    intent = Intent(row.intent)  # a model may have read it
+    question = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id).question or ""
+    tag = read_tag(question) if intent is Intent.TAG else ""
+    done, messages = (
+        tuple(cube.id for cube in cubes if _change_memory(actor, intent, tag, cube)) for cubes in (found, pages)
+    )
     with acting(actor):
         Turn.objects.filter(id=turn_id).update(intent=Intent.CHAT)  # it offers nothing any more
     left = len(found) - len(done)
     reply = "operation_failed" if not done else "operation_partly" if left else "operation_done"
-    return Operation(call.intent, reply, done, messages, left)
+    return Operation(intent, reply, done, messages, left)
 
 
-def _change_memory(actor: Actor, call: MemoryCall, cube: Cube) -> bool:
+def _change_memory(actor: Actor, intent: Intent, tag: str, cube: Cube) -> bool:
     """Archive, restore or tag a memory, and return whether it was changed. A refusal is in the audit log."""
     try:
-        if call.intent in STATES:
-            cube_transition(actor=actor, cube_id=cube.id, to=STATES[Intent(call.intent)])
-        elif call.argument not in cube.tags:
+        if intent in STATES:
+            cube_transition(actor=actor, cube_id=cube.id, to=STATES[intent])
+        elif tag and tag not in cube.tags:
             cube_update(
                 actor=actor,
                 cube_id=cube.id,
                 expected_versions={cube.version},
-                changes=CubeChanges(tags=(*cube.tags, call.argument)),
+                changes=CubeChanges(tags=(*cube.tags, tag)),
             )
         else:
             return False

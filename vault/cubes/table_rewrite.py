@@ -80,7 +80,7 @@ class TableRewriter:
         """
         now = self._read(NOW)
         for _ in range(TRIES):
-            self._retry(lambda: self._maintain(f"VACUUM (FREEZE) {QUIET}"))
+            self._retry(lambda: self._maintain("VACUUM (FREEZE) {}", QUIET))
             if self._read(HAS_PASSED, now):
                 return True
             self.pause(PAUSE_SECONDS)

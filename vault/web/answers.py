@@ -11,7 +11,7 @@ from vault.chat.rules import UNSUPPORTED
 from vault.chat.selectors import Citation, TurnView
 from vault.chat.services import FOLLOWED
 from vault.cubes.passages import MARKER
-from vault.reader.rules import Intent, read_verb, whole_question
+from vault.reader.rules import Intent, read_tag, whole_question
 from vault.vocabulary import TurnEnd
 from vault.web.markdown import CITE, markdown_html
 
@@ -60,8 +60,7 @@ class ShownTurn:
         count = sum(citation.available for citation in self.turn.citations)
         if not count or self.turn.intent not in CONFIRMED or self.turn.answer is None:
             return ""
-        request = read_verb(self.turn.question or "") if self.turn.intent == Intent.TAG else None
-        has_no_tag = self.turn.intent == Intent.TAG and (request is None or not request.argument)
+        has_no_tag = self.turn.intent == Intent.TAG and not read_tag(self.turn.question or "")
         return "" if has_no_tag else _offer_words(Intent(self.turn.intent), count)
 
     @property

@@ -17,6 +17,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import make_stream
+from tests.vault.outbox import run_jobs
 from vault.models import Cube
 from vault.reader.model_reader import choice_read
 from vault.reader.rules import Intent, chosen_statements
@@ -137,6 +138,32 @@ def test_wish_that_the_model_reads_as_a_deletion_is_only_listed(
     assert [text for text, _ in list_stored(alice)] == [told]
     alice.post(place, {"content": "Yes" if about == "old flat" else "是"})
     assert list_stored(alice) == []
+
+
+def test_operation_that_only_the_model_reads_is_carried_out_after_a_yes(
+    model: Model, alice: Contract, world: World
+) -> None:
+    alice.add("The printer in the hall jams.")
+    run_jobs()
+    address = turns(alice)
+    model.reply = make_reply("archive", "printer")
+    asked = alice.post(address, {"content": "The printer stuff could go out of my sight."})
+    assert "would be archived" in asked.json["content"]
+    assert "Done." in alice.post(address, {"content": "yes"}).json["content"]
+    with acting(world.alice.actor):
+        assert Cube.objects.filter(state="archived").count() == 1
+
+
+def test_tag_that_the_message_does_not_name_is_asked_for(model: Model, alice: Contract, world: World) -> None:
+    alice.add("The printer in the hall jams.")
+    run_jobs()
+    address = turns(alice)
+    model.reply = make_reply("tag", "printer")
+    asked = alice.post(address, {"content": "The printer stuff wants a label of some kind."})
+    assert "Say which tag" in asked.json["content"]
+    assert "Nothing was changed" in alice.post(address, {"content": "yes"}).json["content"]
+    with acting(world.alice.actor):
+        assert not Cube.objects.exclude(tags=[]).exists()
 
 
 def test_topic_that_the_message_does_not_name_is_not_taken(model: Model, alice: Contract) -> None:

@@ -26,7 +26,7 @@ from vault.reader.rules.goals import find_touched_goal, may_touch_goal
 from vault.reader.rules.kinds import Statement, classify_semantic_type, is_question, statements
 from vault.reader.rules.questions import asks_for_topics, speaks_of_self
 from vault.reader.rules.sentences import is_lead_in, sentences
-from vault.reader.rules.verbs import read_verb
+from vault.reader.rules.verbs import read_tag, read_verb
 
 __all__ = [
     "Answer",
@@ -53,6 +53,7 @@ __all__ = [
     "needs_past",
     "read_clauses",
     "read_statements",
+    "read_tag",
     "read_verb",
     "remove_correction",
     "sentences",

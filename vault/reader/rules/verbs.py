@@ -113,3 +113,9 @@ def read_verb(text: str) -> VerbRequest | None:
             groups = found.groupdict()
             return VerbRequest(verb, groups["what"].strip(), (groups.get("value") or "").strip(_QUOTES + " "))
     return None
+
+
+def read_tag(text: str) -> str:
+    """Return the tag that a request names, or an empty text."""
+    request = read_verb(text)
+    return request.argument if request is not None and request.verb == "tag" else ""
