@@ -15,14 +15,23 @@ from numpy.typing import NDArray
 from benchmarks.answers import Sample, samples
 from benchmarks.client import BenchmarkError
 from benchmarks.training import REPORTED, fit_logistic, is_answer
-from vault.embeddings.calibration import FILE, LANGUAGES
+from vault.embeddings.calibration import FILE, LANGUAGES, probability
+from vault.layers.rules import Constants
 from vault.lexicon.tokens import language_of
 from vault.providers.ports import Embedder
 from vault.providers.registry import embedder
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
+from vault.retrieval.fusion import LEAST_DENSE
+from vault.store import catalogue, comparison
 
 Floats = NDArray[np.float64]
+THRESHOLDS = {
+    "relevance without a common word": LEAST_DENSE,
+    "a pack's statement beside an own one": comparison.LEAST_SIMILAR,
+    "a pack that is found by its meaning": catalogue.LEAST_SIMILAR,
+    "a page that joins a segment": Constants().theta,
+}
 FEWEST = 10  # questions with their answers, of a language
 
 
@@ -84,8 +93,10 @@ def _language(sample: Sample) -> str:
 
 
 def lines(file: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures as lines of text."""
+    """Yield the figures as lines of text, and the probability that each threshold of the product stands for."""
     for name, languages in file["models"].items():
         for language, found in languages.items():
             measured = "  ".join(f"{value} {found[value]:.3f}" for value in ("unrelated", "related", "auc"))
             yield f"{name:44} {language}  {measured}"
+    for what, least in THRESHOLDS.items():
+        yield f"{what:44} {least}  probability {probability(least):.2f}"

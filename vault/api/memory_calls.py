@@ -50,6 +50,9 @@ class MemoryCallSchema(Schema):
     entities = serializers.ListField(child=serializers.CharField(), help_text="People, places and things it names.")
     time_range = TimeRangeSchema(allow_null=True)
     scope = serializers.ChoiceField(choices=[OWN, ALL], help_text="`own`: what the speaker said of themselves.")
+    argument = serializers.CharField(
+        allow_blank=True, help_text="Of a `tag`, the tag; of an `update` of a note, its new text; else empty."
+    )
     task = serializers.CharField(allow_blank=True)
     anchors = serializers.ListField(child=serializers.CharField(), help_text="The entities of `query`.")
     confidence = serializers.FloatField(min_value=0, max_value=1)
@@ -131,6 +134,7 @@ def _call_json(call: MemoryCall) -> dict[str, Any]:
         "entities": call.entities,
         "time_range": {"start": start, "end": end} if call.time_range else None,
         "scope": call.scope,
+        "argument": call.argument,
         "task": call.task,
         "anchors": call.anchors,
         "confidence": call.confidence,

@@ -54,6 +54,15 @@ def test_a_text_is_answered_with_its_call(alice: Contract, text: str, intent: st
     assert 0 < call["confidence"] < 1
 
 
+def test_an_operation_lists_its_memories_and_changes_none(alice: Contract) -> None:
+    alice.add("The boiler in the cellar was made by Vaillant.")
+    run_jobs()
+    reply = alice.post(ADDRESS, {"text": "tag my notes about the boiler as house", "execute": True}).json
+    assert (reply["call"]["intent"], reply["call"]["query"], reply["call"]["argument"]) == ("tag", "boiler", "house")
+    assert [memory["tags"] for memory in reply["result"]["memories"]] == [[]]
+    assert len(alice.list_contents()) == 1
+
+
 def test_names_are_entities_and_anchors(alice: Contract) -> None:
     call = call_of(alice, "What do you know about Anna?")
     assert call["entities"] == call["anchors"] == ["anna"]

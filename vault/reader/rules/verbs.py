@@ -105,7 +105,7 @@ class VerbRequest:
 
 
 def read_verb(text: str) -> VerbRequest | None:
-    """Return the memory operation that a text asks for, or None. `update` stands for a request without the new fact."""
+    """Return the memory operation that a text asks for, or None."""
     if len(text) > LONGEST_REQUEST:
         return None
     for verb, pattern in _PATTERNS:
