@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from vault.content.words import Quote, Words
-from vault.lexicon.resolved_dates import write_dates
+from vault.lexicon.resolved_dates import event_period, write_dates
 from vault.lexicon.tokens import language_of
-from vault.lexicon.written_dates import write_day
+from vault.lexicon.written_dates import write_day, write_period
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
 VERDICTS = ("Yes. ", "No. ", "是的。", "不是。")  # beginnings of an answer to a yes-or-no question
@@ -49,7 +49,8 @@ class Passage:
         source = SEPARATOR[language].join(parts)
         if self.happens is not None and self.time is not None and self.happens.date() != self.time.date():
             word = HAPPENS[language][self.happens < self.time]
-            return f"{source} · {word.format(day=write_day(self.happens.date(), language))}"
+            period = event_period(self.text, self.time, self.happens)
+            return f"{source} · {word.format(day=write_period(period, language))}"
         dates = write_dates(self.text, self.time.replace(tzinfo=UTC)) if self.time else ""  # by its local day
         return "; ".join(part for part in (source, dates) if part)
 

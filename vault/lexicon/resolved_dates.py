@@ -77,6 +77,16 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     return period.start if is_day else period.start.replace(tzinfo=said_at.tzinfo).astimezone(UTC)
 
 
+def event_period(text: str, said_at: datetime, event_time: datetime) -> Period:
+    """Return the day or longer time that a text names for its event: all of March, if it says no more; else its day."""
+    as_of = said_at.replace(tzinfo=UTC)
+    for is_plan in (False, True):
+        for _, period in _list_meanings(text, as_of, is_plan=is_plan):
+            if period.start == event_time:
+                return period
+    return days(midnight(event_time))
+
+
 def event_of_changed(
     text: str, before: str, said_at: datetime | None, event_time: datetime | None, *, is_hidden: bool
 ) -> datetime | None:

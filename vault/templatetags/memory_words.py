@@ -9,10 +9,14 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import get_language
 
 from governance.object_names import Name
 from vault.cubes.quotes import localise_event
-from vault.models import Cube
+from vault.cubes.selectors import CubeView
+from vault.lexicon.calendar_units import ONE_DAY
+from vault.lexicon.resolved_dates import event_period
+from vault.lexicon.written_dates import write_period
 from vault.web.labels import FIELD_NAMES, event_words
 from vault.web.memory_rows import TextPiece
 
@@ -30,14 +34,18 @@ def _piece(piece: TextPiece) -> str:
 
 
 @register.filter
-def event_element(cube: Cube) -> str:
-    """Return "happens" or "happened" with the day of the event that a memory tells of; empty if it is the day on which
-    it was said.
+def event_element(view: CubeView) -> str:
+    """Return "happens" or "happened" with the day or longer time of the event that a memory tells of; empty if it is
+    the day on which it was said.
     """
+    cube = view.cube
     event = localise_event(cube.happens_at)
     if event is None or event.date() == timezone.localtime(cube.stated_at).date():
         return ""
     day = date_format(event, "j M" if event.year == timezone.localtime().year else "j M Y")
+    period = event_period(view.words.content, cube.stated_at, event)
+    if period.end - period.start > ONE_DAY:
+        day = write_period(period, "zh" if (get_language() or "").startswith("zh") else "en")
     element = format_html('<time datetime="{}">{}</time>', event.date().isoformat(), day)
     words = event_words(is_ahead=event > timezone.now())
     return format_html(words.replace("%(day)s", "{}"), element)

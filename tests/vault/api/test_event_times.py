@@ -106,3 +106,14 @@ def test_a_statement_of_the_chat_is_quoted_with_its_event(world: World) -> None:
     run_jobs()
     alice.post(f"{address}turns/", {"content": "When do I start at Lindholm?"})
     assert f"· happens {ahead.day} {ahead:%B %Y})" in alice.get(address).content.decode()
+
+
+def test_an_event_of_a_month_is_shown_as_the_month(world: World) -> None:
+    message = {"role": "user", "content": "Anna moved to Lisbon in March.", "timestamp": SAID}
+    stored = store(world, messages=[message], session_id="s")
+    assert stored["event_time"] == "2025-03-01T00:00:00Z"
+    run_jobs()
+    alice = signed_in(world.alice)
+    assert "· happened March 2025" in words(alice, f"/memories/{stored['id']}/")
+    address = alice.post("/chat/", {"content": "When did Anna move to Lisbon?"})["Location"].partition("#")[0]
+    assert "(you said, 2 November 2025 · happened March 2025)" in alice.get(address).content.decode()
