@@ -25,10 +25,18 @@ from governance.vocabulary import Verb
 
 
 def session_begin(
-    *, first: FirstFactor, strong: bool, place: Organisation, request_id: str, context: CallContext, agent: str
+    *,
+    first: FirstFactor,
+    strong: bool,
+    place: Organisation,
+    request_id: str,
+    context: CallContext,
+    agent: str,
+    zone: str = "",
 ) -> SignedIn:
     """Start the person's session in an organisation. Raises NotFound once the membership has ended.
 
+    zone: the IANA name of the browser's time zone; at the first session, pages tell times in it from then on.
     Writes: BrowserSession, Member?, AuditEntry.
     """
     if first.bound_to not in {None, place.tenant_id}:
@@ -37,6 +45,9 @@ def session_begin(
         member = _member(place.member_id, first.user_id)
         if first.bound_to is None:
             membership_prove(member.id)
+        if zone and not BrowserSession.objects.filter(user_id=first.user_id).exists():
+            member.timezone = zone
+            member.save(update_fields=["timezone"])
         row = BrowserSession(
             id=uuid7(),
             user_id=first.user_id,

@@ -1,4 +1,4 @@
-"""Template filters for times."""
+"""Template filters for times, in the reader's time zone and language."""
 
 from datetime import datetime
 
@@ -15,11 +15,20 @@ def time_element(moment: datetime | None) -> str:
     """Return a `time` element: a short time with the full time as its title; a dash for None. Faster than template
     filters.
     """
-    if moment is None:
-        return "—"
+    return _element(moment, moment_short(moment)) if moment else "—"
+
+
+@register.filter
+def time_whole(moment: datetime | None) -> str:
+    """Return a `time` element with day and minute; nothing for None."""
+    return _element(moment, date_format(timezone.localtime(moment), "DATETIME_FORMAT")) if moment else ""
+
+
+@register.filter
+def time_seconds(moment: datetime) -> str:
+    """Return a `time` element with day and second, as audit tells times."""
     there = timezone.localtime(moment)
-    whole = f"{there:%Y-%m-%d %H:%M %Z}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', there.isoformat(), whole, moment_short(moment))
+    return _element(moment, f"{date_format(there, 'DATE_FORMAT')} {there:%H:%M:%S}")
 
 
 @register.filter
@@ -28,4 +37,10 @@ def moment_short(moment: datetime) -> str:
     moment, now = timezone.localtime(moment), timezone.localtime()
     if moment.date() == now.date():
         return f"{moment:%H:%M}"
-    return date_format(moment, "j M" if moment.year == now.year else "j M Y")
+    return date_format(moment, "MONTH_DAY_FORMAT" if moment.year == now.year else "DATE_FORMAT")
+
+
+def _element(moment: datetime, words: str) -> str:
+    there = timezone.localtime(moment)
+    title = f"{date_format(there, 'DATETIME_FORMAT')} {there:%Z}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', there.isoformat(), title, words)

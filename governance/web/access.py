@@ -33,7 +33,7 @@ from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.object_names import names_find
 from governance.time_range import check_moment
 from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permission
-from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS
+from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS, grantee_words
 from governance.web.decision_words import change_words, mark_of, rule_words
 from governance.web.grant_lines import about_of, describe_grants
 from governance.web.pages import draw, page, refusal_sentence, see_other
@@ -142,7 +142,9 @@ def _show(
             "past": at,
             "as_of": request.GET.get("as_of", ""),
             "time_fault": time_fault,
-            "holders": [(f"{holder.kind}:{holder.id}", KINDS[holder.kind], holder.name) for holder in overview.holders],
+            "holders": [
+                (f"{holder.kind}:{holder.id}", KINDS[holder.kind], grantee_words(holder)) for holder in overview.holders
+            ],
             "members_older": members.older,
             "grants_older": grants.older,
             "actions": ACTIONS.items(),

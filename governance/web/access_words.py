@@ -8,7 +8,9 @@ from django.utils.text import get_text_list
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from governance.vocabulary import Action, Channel, Effect, GranteeKind
+from governance.access.grants.grantees import Grantee
+from governance.vocabulary import Action, Channel, Effect, GranteeKind, RoleName
+from governance.web.roles import ROLES
 
 KINDS: dict[GranteeKind, Promise] = {
     GranteeKind.ROLE: _("role"),
@@ -47,6 +49,11 @@ MOMENTS: dict[str, Promise] = {
 def conditions_text(document: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each part of a condition (see governance.access.decisions.conditions)."""
     return [_part_text(name, value) for name, value in document.items()]
+
+
+def grantee_words(grantee: Grantee) -> str:
+    """Return the name of a grantee; a role's in the reader's language."""
+    return str(ROLES[RoleName(grantee.name)]) if grantee.kind is GranteeKind.ROLE else grantee.name
 
 
 def _part_text(name: str, value: Any) -> str:

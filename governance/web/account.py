@@ -21,6 +21,7 @@ from governance.accounts.factors import (
     second_factor_remove,
     second_factor_secret,
 )
+from governance.accounts.own_details import display_name_set, time_zone_set
 from governance.accounts.passwords import has_password, password_set
 from governance.accounts.rules import FirstFactor, SignedIn, Way
 from governance.accounts.selectors import (
@@ -30,10 +31,9 @@ from governance.accounts.selectors import (
     require_proved_address,
     sessions_list,
 )
-from governance.accounts.time_zones import time_zone_set
 from governance.errors import Invalid
 from governance.web.pages import draw, go, person_page, see_other, wants_part
-from governance.web.sessions import client_address, mark_strong, request_id, sign_in
+from governance.web.sessions import client_address, client_zone, mark_strong, request_id, sign_in
 from governance.web.zones import ZONES
 
 SECRET = "second_factor_secret"  # in the sealed session, until a code of it was seen
@@ -57,6 +57,19 @@ def password(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
         return _account(request, person, {"faults": faults}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     request.session.cycle_key()
     return see_other(f"{reverse('account')}?changed=password")
+
+
+@require_POST
+@person_page
+def display_name(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    """Set the name by which others see the person."""
+    wanted = request.POST.get("name", "")
+    try:
+        display_name_set(person=person, name=wanted)
+    except Invalid:
+        more = {"name": wanted, "name_wrong": True}
+        return _account(request, person, more, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(f"{reverse('account')}?changed=name")
 
 
 @require_POST
@@ -166,6 +179,7 @@ def _account(
         "changed": request.GET.get("changed", ""),
         "timezone": person.timezone,
         "zones": ZONES,
+        "browser_zone": client_zone(request),
         "is_digest_wanted": is_digest_wanted(person=person),
         **(more or {}),
     }

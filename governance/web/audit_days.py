@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from enum import StrEnum
 from itertools import groupby
 from uuid import UUID
 
@@ -28,6 +29,11 @@ LABELS: dict[str, Promise] = {
 FEWEST = 2  # entries that are worth a fold
 
 
+class Fold(StrEnum):
+    OWN = "own"
+    EMPTY = "empty"
+
+
 @dataclass(frozen=True)
 class EntryRow:
     """An entry and its sentence."""
@@ -38,10 +44,10 @@ class EntryRow:
 
 @dataclass(frozen=True)
 class EntryGroup:
-    """Consecutive entries. is_folded: the reader's own reads, which are shown on demand."""
+    """Consecutive entries. fold: the reader's own reads, or reads that found nothing, both shown on demand; or None."""
 
     rows: tuple[EntryRow, ...]
-    is_folded: bool
+    fold: Fold | None
 
 
 @dataclass(frozen=True)
@@ -77,13 +83,17 @@ def days_of(lines: Sequence[Line], *, reader: UUID) -> list[Day]:
 
 
 def _groups(rows: Sequence[EntryRow], reader: UUID) -> Iterator[EntryGroup]:
-    for is_own, found in groupby(rows, key=lambda row: _is_own_reading(row, reader)):
+    for fold, found in groupby(rows, key=lambda row: _fold_of(row, reader)):
         group = tuple(found)
-        yield EntryGroup(group, is_folded=is_own and len(group) >= FEWEST)
+        yield EntryGroup(group, fold if len(group) >= FEWEST else None)
 
 
-def _is_own_reading(row: EntryRow, reader: UUID) -> bool:
-    return row.line.entry.principal_id == reader and row.sentence.is_reading and not row.sentence.is_denied
+def _fold_of(row: EntryRow, reader: UUID) -> Fold | None:
+    if not row.sentence.is_reading or row.sentence.is_denied:
+        return None
+    if row.line.entry.principal_id == reader:
+        return Fold.OWN
+    return Fold.EMPTY if row.sentence.what and not row.line.entry.object_ids else None
 
 
 def chips_of(asked: QueryDict) -> list[Chip]:

@@ -1,6 +1,5 @@
 """Audit entries with names for ids; all names of a page cost one query."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -8,23 +7,15 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.audit.reading.selectors import names_of
-from governance.object_names import PLACED, Name, ids_in, replace_ids
+from governance.object_names import PLACED, Name
 from governance.vocabulary import PrincipalKind
+from governance.web.audit_facts import Fact, facts_from, ids_of
 
 if TYPE_CHECKING:
     from governance.models import AuditEntry
 
 OBJECTS = 3  # of one row in a list
 OBJECTS_OF_ONE = 100  # where a row stands alone: one may name tens of thousands
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A part of an entry's detail or context. told: its text, with names for ids."""
-
-    name: str
-    text: str
-    told: str
 
 
 @dataclass(frozen=True)
@@ -70,8 +61,8 @@ def lines_of(actor: Actor, entries: "Sequence[AuditEntry]", *, objects: int = OB
 
 def facts_of(actor: Actor, rows: Sequence[Mapping[str, object]]) -> list[tuple[Fact, ...]]:
     """Return the pairs of each mapping (such as the filters of an export) as facts. Raises Forbidden."""
-    names = names_of(actor=actor, ids={id for row in rows for id in _ids_in(row)})
-    return [_facts(row, names) for row in rows]
+    names = names_of(actor=actor, ids={id for row in rows for id in ids_of(row)})
+    return [facts_from(row, names) for row in rows]
 
 
 def _line(entry: "AuditEntry", names: Mapping[UUID, Name], objects: int) -> Line:
@@ -81,23 +72,11 @@ def _line(entry: "AuditEntry", names: Mapping[UUID, Name], objects: int) -> Line
         who=names.get(entry.principal_id),
         behind=names.get(entry.member_id) if by_other and entry.member_id else None,
         objects=tuple((id, names.get(id)) for id in entry.object_ids[:objects]),
-        detail=_facts(entry.detail, names),
-        context=_facts(entry.context, names),
+        detail=facts_from(entry.detail, names),
+        context=facts_from(entry.context, names),
     )
 
 
 def _ids(entry: "AuditEntry", objects: int) -> set[UUID]:
     own = {entry.principal_id, entry.member_id or entry.principal_id, *entry.object_ids[:objects]}
-    return own | _ids_in(entry.detail) | _ids_in(entry.context)
-
-
-def _ids_in(values: Mapping[str, object]) -> set[UUID]:
-    return {id for value in values.values() if isinstance(value, str) for id in ids_in(value)}
-
-
-def _facts(values: Mapping[str, object], names: Mapping[UUID, Name]) -> tuple[Fact, ...]:
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in values.items()
-    }
-    return tuple(Fact(name, text, replace_ids(text, names)) for name, text in texts.items())
+    return own | ids_of(entry.detail) | ids_of(entry.context)

@@ -1,5 +1,6 @@
 """Audit entries as sentences: `Alice read 14 memories in /users/alice`."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from governance.audit.reading.queries import READING
-from governance.vocabulary import Outcome, PrincipalKind, Verb
+from governance.vocabulary import Action, Effect, Outcome, PrincipalKind, Verb
 from governance.web.access_words import CHANNELS
 from governance.web.audit_lines import Line
 
@@ -64,12 +65,34 @@ ENDINGS: dict[str, Promise] = {
     "yanked": gettext_lazy("yanked %(what)s"),
 }
 PHRASES: dict[str, Promise] = {
+    Verb.TENANT_CREATED: gettext_lazy("founded %(what)s"),
+    Verb.SUBJECT_CREATED: gettext_lazy("named %(what)s as a data subject"),
+    Verb.CONVERSATION_CREATED: gettext_lazy("began %(what)s"),
+    Verb.TURN_CREATED: gettext_lazy("spoke in a conversation"),
+    Verb.JOB_CREATED: gettext_lazy("started %(what)s"),
+    Verb.JOB_RETRIED: gettext_lazy("ran %(what)s again"),
+    Verb.MEMORY_TRANSITIONED: gettext_lazy("changed the state of %(what)s from %(from)s to %(to)s"),
+    Verb.MEMORY_PROMOTED: gettext_lazy("moved %(what)s to another layer"),
+    Verb.MEMORY_UPDATED: gettext_lazy("corrected %(what)s"),
+    Verb.INVITATION_CREATED: gettext_lazy("invited %(what)s as %(role)s"),
+    Verb.INVITATION_ACCEPTED: gettext_lazy("joined by the invitation of %(what)s"),
+    Verb.INVITATION_REVOKED: gettext_lazy("took back the invitation of %(what)s"),
+    Verb.TEMPLATE_APPLIED: gettext_lazy("gave %(what)s the preset %(template)s"),
+    Verb.ACCESS_CHECKED: gettext_lazy("checked the access to %(what)s"),
+    Verb.SESSION_REVOKED: gettext_lazy("signed out %(what)s"),
+    Verb.PUBLICATION_CREATED: gettext_lazy("published %(what)s"),
+    Verb.PUBLICATION_RATED: gettext_lazy("rated %(what)s"),
+    Verb.PUBLICATION_REPORTED: gettext_lazy("reported %(what)s to the moderators"),
+    Verb.PUBLICATION_MODERATED: gettext_lazy("decided on a report of %(what)s"),
+    Verb.PROPOSAL_CREATED: gettext_lazy("proposed %(what)s"),
+    Verb.PROPOSAL_DECLINED: gettext_lazy("declined %(what)s"),
+    Verb.UPLOAD_CREATED: gettext_lazy("uploaded %(what)s"),
     Verb.KEYS_ROTATED: gettext_lazy("rotated the keys of %(what)s"),
     Verb.TENANT_DELETION_REQUESTED: gettext_lazy("requested the deletion of %(what)s"),
     Verb.TENANT_DELETED: gettext_lazy("deleted %(what)s"),
     Verb.MEMBER_SIGNED_IN: gettext_lazy("signed in"),
     Verb.MEMBER_SIGNED_OUT: gettext_lazy("signed out"),
-    Verb.MEMBER_ROLE_CHANGED: gettext_lazy("changed the role of %(what)s"),
+    Verb.MEMBER_ROLE_CHANGED: gettext_lazy("changed the role of %(what)s from %(before)s to %(role)s"),
     Verb.ACCESS_DENIED: gettext_lazy("was refused %(what)s"),
     Verb.SIGN_IN_LINK_CREATED: gettext_lazy("made a sign-in link for %(what)s"),
     Verb.SIGN_IN_LINK_USED: gettext_lazy("opened a sign-in link"),
@@ -99,6 +122,22 @@ PHRASES: dict[str, Promise] = {
     Verb.WEBHOOK_TESTED: gettext_lazy("tested %(what)s"),
     Verb.WEBHOOK_ROTATED: gettext_lazy("made a new secret for %(what)s"),
     Verb.QUOTA_CHANGED: gettext_lazy("changed the quota %(what)s"),
+}
+
+
+DEEDS: dict[str, Promise] = {
+    Action.READ: gettext_lazy("reading"),
+    Action.WRITE: gettext_lazy("writing"),
+    Action.SHARE: gettext_lazy("sharing"),
+    Action.GOVERN: gettext_lazy("governing"),
+}
+GRANTS: dict[tuple[str, str], Promise] = {
+    (Verb.GRANT_CREATED, Effect.ALLOW): gettext_lazy("gave %(holder)s %(deed)s of %(what)s"),
+    (Verb.GRANT_CREATED, Effect.DENY): gettext_lazy("forbade %(holder)s %(deed)s of %(what)s"),
+    (Verb.GRANT_CHANGED, Effect.ALLOW): gettext_lazy("changed the grant of %(deed)s of %(what)s to %(holder)s"),
+    (Verb.GRANT_CHANGED, Effect.DENY): gettext_lazy("changed the ban on %(deed)s of %(what)s for %(holder)s"),
+    (Verb.GRANT_REVOKED, Effect.ALLOW): gettext_lazy("took from %(holder)s %(deed)s of %(what)s"),
+    (Verb.GRANT_REVOKED, Effect.DENY): gettext_lazy("lifted for %(holder)s the ban on %(deed)s of %(what)s"),
 }
 
 
@@ -139,10 +178,12 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "subscription": lambda n: ngettext("%(n)s subscription", "%(n)s subscriptions", n),
         "contract": lambda n: ngettext("%(n)s contract", "%(n)s contracts", n),
         "publication": lambda n: ngettext("%(n)s publication", "%(n)s publications", n),
+        "proposal": lambda n: ngettext("%(n)s proposal", "%(n)s proposals", n),
     }
 
 
 NOUNS = _nouns()
+PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 OBJECT_MARK = "\u2063"  # stands for the object while a phrase is cut at it; no text of the product has this character
 
 
@@ -174,9 +215,7 @@ def sentence_of(line: Line) -> Sentence:
     """Return the sentence of an entry; a verb of another release appears as its code."""
     verb = line.entry.verb
     ending = verb.rpartition(".")[2]
-    phrase = PHRASES.get(verb) or ENDINGS.get(ending)
-    words = (str(phrase) if phrase else f"{verb} %(what)s").replace("%(what)s", OBJECT_MARK)
-    before, cut, after = words.partition(OBJECT_MARK)
+    before, cut, after = _phrase(line).partition(OBJECT_MARK)
     return Sentence(
         who=who_words(line),
         before=before.strip(),
@@ -187,6 +226,17 @@ def sentence_of(line: Line) -> Sentence:
         is_reading=ending in READING,
         is_denied=line.entry.outcome == Outcome.DENIED,
     )
+
+
+def _phrase(line: Line) -> str:
+    """Return the phrase of an entry's verb with the facts of its detail, and the mark in place of the object."""
+    entry = line.entry
+    effect = str(entry.detail.get("effect", ""))
+    phrase = GRANTS.get((entry.verb, effect)) or PHRASES.get(entry.verb) or ENDINGS.get(entry.verb.rpartition(".")[2])
+    facts = {fact.name: fact.shown for fact in line.detail} | {"what": OBJECT_MARK}
+    facts["deed"] = str(DEEDS.get(str(entry.detail.get("action", "")), ""))
+    words = str(phrase) if phrase else f"{entry.verb} %(what)s"
+    return PLACEHOLDER.sub(lambda found: facts.get(found[1]) or "…", words)
 
 
 def who_words(line: Line) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from uuid import UUID
+from zoneinfo import available_timezones
 
 from django.http import HttpRequest
 from django.middleware.csrf import rotate_token
@@ -23,6 +24,7 @@ TENANT, MEMBER, USER, SESSION, BOUND_TO, STRONG, BY_SERVER = (
 )
 FIRST = "first_factor"
 FIRST_SECONDS = 600  # between the first factor and the end of the sign-in
+ZONE_COOKIE = "memos_zone"
 PURPOSE = "purpose"  # what this browser reads for
 PERSONA = "persona"  # id and name of the persona that new memories are stored for
 
@@ -131,6 +133,12 @@ def request_id(request: HttpRequest) -> str:
 def client_address(request: HttpRequest) -> str:
     """Return the address of the peer; only the server in front of the application reads forwarded-for headers."""
     return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def client_zone(request: HttpRequest) -> str:
+    """Return the IANA name of the browser's time zone, which its script stores in a cookie; empty if unknown."""
+    zone = request.COOKIES.get(ZONE_COOKIE, "")
+    return zone if zone in available_timezones() else ""
 
 
 def client_agent(request: HttpRequest) -> str:

@@ -39,6 +39,7 @@ urlpatterns = [
     # a person's own
     path("account/", account.account, name="account"),
     path("account/password/", account.password, name="password"),
+    path("account/name/", account.display_name, name="display_name"),
     path("account/time-zone/", account.time_zone, name="time_zone"),
     path("account/digest/", account.digest, name="digest"),
     path("account/second-factor/", account.second_factor, name="second_factor"),

@@ -31,6 +31,7 @@ from governance.web.sessions import (
     actor_of_session,
     client_address,
     client_agent,
+    client_zone,
     first_factor_keep,
     first_factor_pending,
     request_id,
@@ -180,6 +181,7 @@ def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, stro
         request_id=request_id(request),
         context=web_context(request),
         agent=client_agent(request),
+        zone=client_zone(request),
     )
     sign_in(request, person)
     response = see_other(next_page(request) or first_page(person.actor))

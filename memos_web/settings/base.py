@@ -181,6 +181,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LANGUAGE_CODE = "en"
 LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = "memos_web.formats"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"

@@ -1,3 +1,6 @@
+// The browser's time zone, in which pages tell times to someone who has chosen no other.
+document.cookie = `memos_zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
+
 // Light or dark: the system's choice until the reader makes another, which this browser then keeps.
 (() => {
   const KEY = "memos-theme";

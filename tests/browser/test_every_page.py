@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -53,6 +54,19 @@ MORE = (
     "/docs/guides/first-memory/",
     "/docs/policies/",
     "/nope/",
+)
+# Text that people read, without code and documents.
+READ_TEXTS = """() => {
+  const texts = [];
+  const walker = document.createTreeWalker(document.querySelector("main") ?? document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    if (!walker.currentNode.parentElement.closest("code, pre, script, style, textarea, .docs"))
+      texts.push(walker.currentNode.textContent.trim());
+  }
+  return texts.filter(text => text);
+}"""
+FOR_MACHINES = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d|[0-9a-f]{8}(-[0-9a-f]{4}){3}-|[{\[]\"|\b(?:[a-z]+_)+(?:id|ids|at|kind)\b"
 )
 UNBUILT = ("/exchange/", "/integrations/")  # in the list of pictures before they are there
 DESK_LIGHT, PHONE_DARK = ("desk", "light"), ("phone", "dark")
@@ -124,6 +138,8 @@ def test_no_page_has_a_serious_finding_or_complains(
         if answer.status != (404 if address == "/nope/" else 200):
             found.append(f"{name}: {answer.status} {address}")
             continue
+        for_machines = [text[:80] for text in visit.page.evaluate(READ_TEXTS) if FOR_MACHINES.search(text)]
+        found += [f"{name}: {text!r} is for machines" for text in for_machines]
         for look in looks or next(turns):
             found += complaints_of(visit.page, look)
     assert found + visit.complaints == []

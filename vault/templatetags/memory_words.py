@@ -42,7 +42,7 @@ def event_element(view: CubeView) -> str:
     event = localise_event(cube.happens_at)
     if event is None or event.date() == timezone.localtime(cube.stated_at).date():
         return ""
-    day = date_format(event, "j M" if event.year == timezone.localtime().year else "j M Y")
+    day = date_format(event, "MONTH_DAY_FORMAT" if event.year == timezone.localtime().year else "DATE_FORMAT")
     period = event_period(view.words.content, cube.stated_at, event)
     if period.end - period.start > ONE_DAY:
         day = write_period(period, "zh" if (get_language() or "").startswith("zh") else "en")
@@ -67,4 +67,4 @@ def field_name(name: str) -> str | Promise:
 def field_value(value: object) -> str:
     if value is None:
         return "—"
-    return f"{timezone.localtime(value):%Y-%m-%d %H:%M %Z}" if isinstance(value, datetime) else str(value)
+    return date_format(timezone.localtime(value), "DATETIME_FORMAT") if isinstance(value, datetime) else str(value)

@@ -115,8 +115,8 @@ def _make_chart(found: Overview, group: Counted) -> dict[str, Any]:
             (fill, LABELS[group][value], found.series[value][-1], _list_address(group, value))
             for fill, value in zip(fills, shown, strict=True)
         ],
-        "begin": date_format(found.days[0], "j M"),
-        "end": date_format(found.days[-1], "j M"),
+        "begin": date_format(found.days[0], "MONTH_DAY_FORMAT"),
+        "end": date_format(found.days[-1], "MONTH_DAY_FORMAT"),
     }
 
 
@@ -170,4 +170,4 @@ def _describe_measure(measure: str) -> str:
 
 def _describe_busiest_day(found: Overview) -> str:
     day, count = max(found.expiring.items(), key=lambda pair: pair[1])
-    return _("%(n)s of them on %(day)s") % {"n": f"{count:,}", "day": date_format(day, "j M")}
+    return _("%(n)s of them on %(day)s") % {"n": f"{count:,}", "day": date_format(day, "MONTH_DAY_FORMAT")}

@@ -77,7 +77,7 @@ def _expiring_tile(found: Overview) -> Tile:
     note = ""
     if any(counts):
         day = days[counts.index(max(counts))]
-        note = _("most on %(day)s") % {"day": date_format(day, "j M")}
+        note = _("most on %(day)s") % {"day": date_format(day, "MONTH_DAY_FORMAT")}
     address = f"{reverse('memories')}?order=expiring"
     return Tile(_("Expiring in 7 days"), f"{found.expiring_soon:,}", note, "hourglass", address, bars=bars)
 
@@ -123,5 +123,8 @@ def _audit_tile(found: Overview) -> Tile:
         return Tile(
             _("Audit log"), _("Broken"), _("at entry %(n)s") % {"n": found.audit.fault}, "shield-check", address
         )
-    note = _("until entry %(n)s, %(day)s") % {"n": f"{found.audit.upto:,}", "day": date_format(found.audit.day, "j M")}
+    note = _("until entry %(n)s, %(day)s") % {
+        "n": f"{found.audit.upto:,}",
+        "day": date_format(found.audit.day, "MONTH_DAY_FORMAT"),
+    }
     return Tile(_("Audit log"), _("Verified"), note, "shield-check", address)

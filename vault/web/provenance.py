@@ -14,6 +14,8 @@ from vault.cubes.selectors import cube_get
 from vault.provenance.rules import manifest_json
 from vault.provenance.selectors import provenance_get
 from vault.provenance.services import manifest_of_memories
+from vault.vocabulary import Source
+from vault.web.labels import SOURCES
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -21,7 +23,8 @@ from vault.provenance.services import manifest_of_memories
 def provenance(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     template = "vault/provenance/_provenance.html" if wants_part(request) else "vault/provenance/provenance.html"
     view = provenance_get(actor=actor, cube_id=memory_id)
-    return draw(request, template, {"provenance": view, "key": signing_key()})
+    labels = {"source": SOURCES.get(Source(view.source), view.source)}
+    return draw(request, template, {"provenance": view, "labels": labels, "key": signing_key()})
 
 
 @require_http_methods(["GET", "HEAD"])

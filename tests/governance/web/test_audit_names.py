@@ -1,17 +1,21 @@
 """The auditor's pages name people, keys and things beside their ids, and take names where they took ids."""
 
+import re
 from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import translation
 
 from governance.audit.services import record
 from governance.database import acting
 from governance.ids import uuid7
 from governance.models import AuditEntry, Job, Member
 from governance.vocabulary import RoleName, Verb
+from governance.web.audit_facts import NAMES
+from governance.web.audit_words import DEEDS, ENDINGS, GRANTS, PHRASES
 from tests.factories import World, client_for, person_add
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
@@ -73,6 +77,10 @@ def test_the_audit_log_names_the_key_and_whose_it_is(world: World, olivia: Contr
     assert "key of olivia@acme.example" in text
 
 
+def plain_text(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
 def test_a_key_of_somebody_with_anothers_name_is_reported_by_the_address(world: World, olivia: Contract) -> None:
     call(world, "olivia", "bob@acme.example")
     text = words(signed_in(world.ada), f"/audit/?verb={Verb.POLICY_CREATED}")
@@ -91,17 +99,32 @@ def test_no_page_of_the_audit_log_shows_what_a_memory_says(world: World, olivia:
 def test_the_report_of_permission_changes_says_who_got_what(world: World, olivia: Contract) -> None:
     namespace = olivia.get("memories/").json["results"][0]["namespace"]["id"]
     about = {"principal": {"kind": "member", "id": str(world.bob.member.id)}, "action": "read"}
-    assert olivia.post("grants/", about | {"object": {"type": "namespace", "id": namespace}}).status == 201
+    granted = about | {"object": {"type": "namespace", "id": namespace}, "expires_at": "2126-03-01T09:30:00Z"}
+    made = olivia.post("grants/", granted)
+    assert made.status == 201
+    assert olivia.delete(f"grants/{made.json['id']}/").status == 204
     changed = olivia.patch(f"members/{world.alice.member.id}/", {"role": "viewer"})
     assert changed.status == 200, changed.json
     text = words(signed_in(world.ada), "/audit/permission-changes/")
     given = text.partition('title="grant.created"')[2].partition("</li>")[0]
-    assert "/team/otters" in given
-    assert "bob@acme.example" in given
+    assert "gave bob@acme.example reading of /team/otters" in plain_text(given)
+    assert "expires 1 Mar 2126, 09:30" in plain_text(given)
+    assert made.json["id"] not in given, "no id of something without a name"
+    taken = text.partition('title="grant.revoked"')[2].partition("</li>")[0]
+    assert "took from bob@acme.example reading of /team/otters" in plain_text(taken)
     role = text.partition('title="member.role_changed"')[2].partition("</li>")[0]
-    assert "alice@acme.example" in role
-    assert "editor" in role
-    assert "viewer" in role
+    assert "changed the role of alice@acme.example from editor to viewer" in plain_text(role)
+
+
+def test_every_verb_and_every_fact_has_words_in_both_languages() -> None:
+    for language in ("en", "zh-hans"):
+        with translation.override(language):
+            for verb in Verb:
+                assert PHRASES.get(verb) or ENDINGS.get(verb.rpartition(".")[2]) or verb.startswith("grant."), verb
+            words_of = [*PHRASES.values(), *ENDINGS.values(), *GRANTS.values(), *DEEDS.values(), *NAMES.values()]
+            if language != "en":
+                untranslated = [word for word in words_of if not any(ord(letter) > 0x3000 for letter in str(word))]
+                assert untranslated == []
 
 
 @each_case("asked", ["olivia@acme.example", "OLIVIA@acme.example", "olivia", "of a test", ""])

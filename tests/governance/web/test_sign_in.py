@@ -39,6 +39,23 @@ def test_a_link_works_once(world: World) -> None:
     assert settings.SESSION_COOKIE_NAME not in again.cookies
 
 
+def test_pages_tell_times_in_the_zone_of_the_first_browser_and_others_see_the_chosen_name(world: World) -> None:
+    for zone, shown in (("Mars/Base", "UTC"), ("Asia/Tokyo", "Asia/Tokyo"), ("Europe/Paris", "Asia/Tokyo")):
+        client = Client()
+        client.cookies["memos_zone"] = zone
+        person = world.bob if zone == "Mars/Base" else world.alice
+        assert client.post(link_for(person)).status_code == 303
+        page = client.get("/account/").content.decode()
+        assert f'value="{shown}"' in page
+    assert "Use this browser&#x27;s: Europe/Paris" in page or "Use this browser's: Europe/Paris" in page
+    for taken in ("", "bob", "a\x00b"):
+        assert client.post("/account/name/", {"name": taken}).status_code == 422
+    assert client.post("/account/name/", {"name": " Alice  Ando "}).status_code == 303
+    page = client.get("/account/").content.decode()
+    assert "Alice Ando" in page
+    assert "Alice Ando" in signed_in(world.olivia).get("/settings/members/").content.decode()
+
+
 def test_an_expired_link_signs_nobody_in(world: World, superuser: Superuser) -> None:
     link = link_for(world.alice)
     superuser().execute("UPDATE governance_signinlink SET expires_at = now() - interval '1 second'")

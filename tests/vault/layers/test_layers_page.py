@@ -110,12 +110,12 @@ def test_timeline_shows_what_was_true_when(world: World, alice: Contract, mind: 
     client = signed_in(world.alice)
     page = client.get(f"/layers/?persona={mind}").content.decode()
     assert "what was true when" in page
-    assert "Home: Oslo, 2026-05-04 to 2026-06-03" in page
-    assert "Home: Lisbon, since 2026-06-03" in page
+    assert "Home: Oslo, 4 May 2026 to 3 Jun 2026" in page
+    assert "Home: Lisbon, since 3 Jun 2026" in page
     assert page.index("Home: Oslo") < page.index("Home: Lisbon") < page.index("Name: Maya Okafor, since")
     assert 'class="gantt-bar is-past"' in page
     client.cookies["django_language"] = "zh-hans"
-    assert "2026-05-04 至 2026-06-03" in client.get(f"/layers/?persona={mind}").content.decode()
+    assert "2026年5月4日 至 2026年6月3日" in client.get(f"/layers/?persona={mind}").content.decode()
 
 
 def test_agent_is_shown_with_its_profile_and_edited_by_its_maker(world: World) -> None:
