@@ -34,6 +34,10 @@ class Persona(TenantModel):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_agent(self) -> bool:
+        return self.kind == PersonaKind.AGENT
+
 
 class PersonaGrant(ObjectGrant):
     """A grant on a persona: to speak as it (read), change it (write), or pass this on (share, govern)."""

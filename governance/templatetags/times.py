@@ -32,6 +32,12 @@ def time_seconds(moment: datetime) -> str:
 
 
 @register.filter
+def parse_moment(text: str) -> datetime:
+    """Return the time that a stored text in ISO 8601 names."""
+    return datetime.fromisoformat(text)
+
+
+@register.filter
 def moment_short(moment: datetime) -> str:
     """Return the hour of a time of today, day and month of one this year, else the date; in the reader's time zone."""
     moment, now = timezone.localtime(moment), timezone.localtime()

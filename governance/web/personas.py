@@ -17,11 +17,9 @@ from governance.personas.selectors import persona_show, personas_list
 from governance.personas.services import (
     LONGEST_NAME,
     NameInUse,
-    PersonaChanges,
     PersonaDraft,
     persona_create,
     persona_remove,
-    persona_update,
 )
 from governance.vocabulary import PersonaKind
 from governance.web.pages import draw, page, see_other
@@ -44,24 +42,7 @@ def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     try:
         persona_create(actor=actor, draft=PersonaDraft(name=name, kind=kind))
     except (Invalid, Conflict) as failure:
-        return _draw_list(request, actor, name=name, fault=_fault(failure))
-    return see_other(reverse("personas"))
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
-def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
-    """Show one persona; POST renames it."""
-    known = persona_show(actor=actor, persona_id=persona_id)
-    context = {"persona": known, "name": known.name, "longest": LONGEST_NAME}
-    if request.method != "POST":
-        return draw(request, "governance/personas/persona.html", context)
-    name = request.POST.get("name", "").strip()
-    try:
-        persona_update(actor=actor, persona_id=persona_id, changes=PersonaChanges(name=name))
-    except (Invalid, Conflict) as failure:
-        context |= {"name": name, "fault": _fault(failure)}
-        return draw(request, "governance/personas/persona.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_list(request, actor, name=name, fault=name_fault(failure))
     return see_other(reverse("personas"))
 
 
@@ -87,7 +68,8 @@ def _draw_list(request: HttpRequest, actor: Actor, *, name: str = "", fault: str
         return draw(request, "governance/personas/list.html", context, status=status)
 
 
-def _fault(failure: Invalid | Conflict) -> str:
+def name_fault(failure: Invalid | Conflict) -> str:
+    """Return the reason why a name of a persona is refused, in words."""
     if isinstance(failure, NameInUse):
         return _("Memories of somebody else use this name. Choose another.")
     if isinstance(failure, Conflict):

@@ -90,7 +90,6 @@ urlpatterns = [
     path("access/<slug:object_type>/<uuid:object_id>/", access.access_object, name="access_object"),
     path("access/grants/<uuid:grant_id>/revoke/", access.grant_remove, name="grant_revoke"),
     path("personas/", personas.personas, name="personas"),
-    path("personas/<uuid:persona_id>/", personas.persona, name="persona"),
     path("personas/<uuid:persona_id>/delete/", personas.persona_delete, name="persona_delete"),
     path("presets/", role_templates.role_templates, name="role_templates"),
     path("presets/<uuid:template_id>/", role_templates.role_template, name="role_template"),

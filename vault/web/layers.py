@@ -134,7 +134,7 @@ def segment(request: HttpRequest, actor: Actor, persona_id: UUID, segment_id: UU
 @page
 def traits(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     found = traits_list(actor=actor, persona_id=persona_id)
-    context = {"groups": _group_traits(found), "known": len(found), "all": len(dimensions()), "persona_id": persona_id}
+    context = {"groups": group_traits(found), "known": len(found), "all": len(dimensions()), "persona_id": persona_id}
     return draw(request, "vault/layers/traits.html", context)
 
 
@@ -219,7 +219,7 @@ def _user_context(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dic
         "last": counts,
         "profile": _name_profile_fields(actor, persona_id),
         "statements": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.AGENT, pages=First(FACTS)),
-        "groups": _group_traits(found[:TRAITS]),
+        "groups": group_traits(found[:TRAITS]),
         "known_traits": len(found),
         "all_traits": len(dimensions()),
         "facts": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(FACTS)),
@@ -271,7 +271,8 @@ def _make_bars(view: SegmentView, hottest: float) -> tuple[tuple[int, float, flo
     return tuple(bars)
 
 
-def _group_traits(found: Sequence[TraitView]) -> list[tuple[Promise, list[tuple[str, TraitView]]]]:
+def group_traits(found: Sequence[TraitView]) -> list[tuple[Promise, list[tuple[str, TraitView]]]]:
+    """Return traits with their names in the reader's language, by group."""
     chinese = (get_language() or "").startswith("zh")
     groups = []
     for code, label in GROUPS.items():

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.errors import Invalid, NotFound
 from governance.jobs.selectors import OPEN, JobView
@@ -29,11 +29,13 @@ from vault.listing.selectors import memories_page
 from vault.streams import file_stream
 from vault.subjects.documents import FileForm
 from vault.subjects.exports import export_open
+from vault.subjects.people import PersonKind
 from vault.subjects.rules import LONGEST_REFERENCE
 from vault.subjects.selectors import SubjectLine, erasure_preview, subject_get, subject_jobs, subjects_list
 from vault.subjects.services import subject_assign, subject_create, subject_erase, subject_export
 from vault.vocabulary import SubjectStatus
 from vault.web.memory_rows import MemoryRow, rows_make
+from vault.web.people import memories_context
 
 SUBJECTS = 30  # of one page
 MATCHES = 20  # memories that the search for assigning shows
@@ -199,6 +201,8 @@ def _draw_subject(
     if wants_part(request) and not fault:
         return draw(request, "vault/subjects/_jobs.html", context)
     text = request.GET.get("q", "").strip()
+    if not shown.is_erased and is_allowed(actor, Permission.MEMORY_READ):
+        context |= memories_context(actor, PersonKind.SUBJECT, subject_id)
     context |= {
         "preview": None if shown.is_erased else erasure_preview(actor=actor, subject_id=subject_id),
         "text": text,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, Max
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
@@ -22,7 +22,7 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
 from governance.object_names import Name, find_id, names_find
 from governance.pages import Pages
-from governance.vocabulary import Permission, Verb
+from governance.vocabulary import Outcome, Permission, PrincipalKind, Verb
 
 NAMED: dict[str, tuple[str, ...]] = {"principal": ("member", "api_key"), "object": ()}  # filters that take names
 VERIFIED_AT_ONCE = 200_000  # seals that one call checks; whoever wants more goes on behind them
@@ -85,12 +85,26 @@ CHANGES = frozenset(
 """What changes who may do what, or what binds everybody: the report of permission changes."""
 
 
+MOST_READERS = 20  # of one person's memories
+
+
 @dataclass(frozen=True)
 class EntryView:
     """An audit entry and its seal, which is None until the entry is sealed."""
 
     entry: AuditEntry
     seal: AuditSeal | None
+
+
+@dataclass(frozen=True)
+class ReaderLine:
+    """A reader of objects: how many reads, and the last of them. member_id: the member, also behind a key."""
+
+    principal_id: UUID
+    principal_kind: PrincipalKind
+    member_id: UUID | None
+    reads: int
+    last: datetime
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,24 @@ def entries_by_day(*, actor: Actor, query: AuditQuery, verbs: Collection[str], d
         found: dict[date, int] = dict(counted.values_list("day", "entries"))
         _record_read(actor, Verb.AUDIT_LISTED, rows=sum(found.values()), filters=" ".join(query_words(query)))
     return [found.get((first + timedelta(days=at)).date(), 0) for at in range(days)]
+
+
+def readers_list(*, actor: Actor, object_ids: Collection[UUID], verbs: Collection[str], days: int) -> list[ReaderLine]:
+    """Return who read any of the objects in the last `days` days, the most frequent first. Raises Forbidden.
+
+    verbs: those that count as reading. Writes: AuditEntry. One query over the entries of those days.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        query = AuditQuery(since=database_now() - timedelta(days=days), outcome=Outcome.DONE)
+        rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=list(verbs))
+        read = rows.filter(object_ids__overlap=list(object_ids)).order_by()
+        counted = read.values_list("principal_id", "principal_kind", "member_id").annotate(
+            reads=Count("id"), last=Max("at")
+        )
+        lines = [ReaderLine(*row) for row in counted.order_by("-reads", "principal_id")[:MOST_READERS]]
+        _record_read(actor, Verb.AUDIT_LISTED, rows=len(lines))
+    return lines
 
 
 def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:

@@ -31,7 +31,7 @@ def test_page_shows_the_fields_of_a_memory(world: World) -> None:
     page = signed_in(world.alice).get(store_memory(world)).content.decode()
     for shown in ("Ana travels by train.\n  Always.", "Ana&#x27;s journeys", "travel", "sales", "session-7"):
         assert shown in page
-    for shown in ("confidential", "preference", "2026-03-01 09:30 UTC", "/users/alice"):
+    for shown in ("confidential", "preference", "1 Mar 2026, 09:30", "/users/alice"):
         assert shown in page
 
 

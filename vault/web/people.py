@@ -1,0 +1,111 @@
+"""Pages of people: everything about a persona in one place, and who read the memories of a persona or data subject."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.access.grants.selectors import GrantFilter, grants_list
+from governance.actor import Actor
+from governance.audit.reading.selectors import ReaderLine, names_of, readers_list
+from governance.database import acting
+from governance.errors import Conflict, Invalid
+from governance.object_names import Name
+from governance.pages import First
+from governance.personas.lookup import persona_target
+from governance.personas.selectors import persona_show
+from governance.personas.services import LONGEST_NAME, PersonaChanges, persona_update
+from governance.vocabulary import Permission, PrincipalKind
+from governance.web.grant_lines import describe_grants
+from governance.web.pages import draw, page, see_other
+from governance.web.pagination import NewestMerged
+from governance.web.personas import name_fault
+from vault.layers.persona import profile_get, traits_list
+from vault.layers.selectors import streams_list
+from vault.listing.selectors import MemoryPage
+from vault.subjects.people import PersonKind, PersonMemories, person_memories, person_memory_ids
+from vault.subjects.selectors import subjects_list
+from vault.web.layers import group_traits
+from vault.web.memory_access import USES
+from vault.web.memory_rows import rows_make
+from vault.web.validity import FIELDS as PROFILE_FIELDS
+
+STREAMS, GRANTS, FACTS, TRAITS = 5, 6, 8, 6  # shown
+DAYS = 30  # in which readers are counted
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    """Show everything about a persona; POST renames it."""
+    known = persona_show(actor=actor, persona_id=persona_id)
+    context: dict[str, Any] = {"persona": known, "name": known.name, "longest": LONGEST_NAME}
+    status = HTTPStatus.OK
+    if request.method == "POST":
+        name = request.POST.get("name", "").strip()
+        try:
+            persona_update(actor=actor, persona_id=persona_id, changes=PersonaChanges(name=name))
+            return see_other(reverse("persona", args=[persona_id]))
+        except (Invalid, Conflict) as failure:
+            context |= {"name": name, "fault": name_fault(failure)}
+            status = HTTPStatus.UNPROCESSABLE_ENTITY
+    with acting(actor):
+        if is_allowed(actor, Permission.MEMORY_READ):
+            context |= memories_context(actor, PersonKind.PERSONA, persona_id)
+            context["more"] = f"{reverse('memories')}?persona={persona_id}"
+            context |= _mind_context(actor, persona_id, is_agent=known.is_agent)
+        if is_allowed(actor, Permission.ACCESS_SHARE, persona_target(known)):
+            wanted = GrantFilter(object_type="persona", object_id=persona_id)
+            found = grants_list(actor=actor, wanted=wanted, pages=NewestMerged(GRANTS, ""))
+            context["grants"] = describe_grants(actor, found)
+        if is_allowed(actor, Permission.SUBJECT_MANAGE):
+            context["subject"] = next(iter(subjects_list(actor=actor, pages=First(1), reference=known.name)), None)
+        return draw(request, "vault/people/persona.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def readers(request: HttpRequest, actor: Actor, kind: str, person_id: UUID) -> HttpResponseBase:
+    """Show who read the memories of a persona or data subject in the last days, as a part of its page."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        ids = person_memory_ids(actor=actor, kind=PersonKind(kind), person_id=person_id)
+        lines = readers_list(actor=actor, object_ids=ids, verbs=USES, days=DAYS)
+        names = names_of(actor=actor, ids={id for line in lines for id in (line.principal_id, line.member_id) if id})
+        rows = [
+            (_name(names.get(line.principal_id), line.principal_kind), _member(names, line), line) for line in lines
+        ]
+        return draw(request, "vault/people/_readers.html", {"rows": rows, "days": DAYS})
+
+
+def memories_context(actor: Actor, kind: PersonKind, person_id: UUID) -> dict[str, Any]:
+    """Return the context of the newest memories of a person, and the address of their readers for auditors."""
+    found: PersonMemories = person_memories(actor=actor, kind=kind, person_id=person_id)
+    rows = rows_make(MemoryPage(views=found.newest, next=None), "")
+    address = reverse(f"{kind}_readers", args=[person_id]) if is_allowed(actor, Permission.AUDIT_READ) else ""
+    return {"found": found, "newest": rows, "readers": address}
+
+
+def _mind_context(actor: Actor, persona_id: UUID, *, is_agent: bool) -> dict[str, Any]:
+    profile = profile_get(actor=actor, persona_id=persona_id)
+    shown = {"profile": [(PROFILE_FIELDS.get(field.name, field.name), field) for field in profile[:FACTS]]}
+    if is_agent:
+        return shown
+    traits = group_traits(traits_list(actor=actor, persona_id=persona_id)[:TRAITS])
+    return shown | {"traits": traits, "streams": streams_list(actor=actor, persona_id=persona_id, limit=STREAMS)}
+
+
+def _member(names: Mapping[UUID, Name], line: ReaderLine) -> str:
+    """Return the name of the member behind a key, else nothing."""
+    is_key = line.principal_kind == PrincipalKind.API_KEY and line.member_id in names
+    return str(names[line.member_id]) if is_key and line.member_id else ""
+
+
+def _name(name: object, kind: PrincipalKind) -> str:
+    return "MemOS" if kind == PrincipalKind.SYSTEM else str(name or "…")
