@@ -130,6 +130,7 @@ class Verb(StrEnum):
     MEMORY_PURGED = "memory.purged"
     MEMORY_EXPORTED = "memory.exported"
     VERSIONS_READ = "memory.versions_read"
+    CONTEXT_READ = "context.read"
     MEMORY_INDEXED = "memory.indexed"
     CONVERSATION_CREATED = "conversation.created"
     CONVERSATION_READ = "conversation.read"

@@ -73,6 +73,7 @@ PHRASES: dict[str, Promise] = {
     Verb.JOB_RETRIED: gettext_lazy("ran %(what)s again"),
     Verb.MEMORY_TRANSITIONED: gettext_lazy("changed the state of %(what)s from %(from)s to %(to)s"),
     Verb.MEMORY_PROMOTED: gettext_lazy("moved %(what)s to another layer"),
+    Verb.CONTEXT_READ: gettext_lazy("received %(what)s as a context"),
     Verb.MEMORY_UPDATED: gettext_lazy("corrected %(what)s"),
     Verb.INVITATION_CREATED: gettext_lazy("invited %(what)s as %(role)s"),
     Verb.INVITATION_ACCEPTED: gettext_lazy("joined by the invitation of %(what)s"),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from pgvector import HalfVector
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
+from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid, UnknownPersona
 from governance.keys.services import token_maker
@@ -79,11 +81,20 @@ WITH vault_cube AS MATERIALIZED (
 """
 
 
+class Origin(StrEnum):
+    """QUESTION: a result of the search for the question; LAYER: of the persona's layers; NEAR: of the other results."""
+
+    QUESTION = "question"
+    LAYER = "layer"
+    NEAR = "near"
+
+
 @dataclass(frozen=True)
 class ContextItem:
-    """A memory in a context. line: its JSON object in the context; tokens: of that line."""
+    """A memory in a context. origin: why it is there; line: its JSON object in the context; tokens: of that line."""
 
     hit: Hit
+    origin: Origin
     line: str = field(repr=False)
     tokens: int
 
@@ -170,6 +181,8 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     free = replace(search, mode=SearchMode.HYBRID, top_k=FREE, with_messages=True)
     named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
 
+    origins: dict[UUID, Origin] = {}
+
     def read(question: _Question) -> list[Hit]:
         first: list[Hit] = []
         own: list[Hit] = []
@@ -184,11 +197,23 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
                     own.extend(_find_hits(actor, persona_id, named, question, rest))
 
         hits = memories_search(actor=actor, search=free, within=layers)
-        shown = {hit.view.cube.id for hit in [*first, *own]}
-        return [*first, *own, *(hit for hit in hits if hit.view.cube.id not in shown)]
+        origins.update({hit.view.cube.id: Origin.LAYER for hit in own})
+        origins.update({hit.view.cube.id: Origin.QUESTION for hit in first})
+        return [*first, *own, *(hit for hit in hits if hit.view.cube.id not in origins)]
 
-    items = [_make_context_item(hit) for hit in _search_with_question(search.query, read)]
-    return Context(tuple(fit(items, lambda item: item.tokens, token_budget)))
+    items = [_make_context_item(hit, origins) for hit in _search_with_question(search.query, read)]
+    context = Context(tuple(fit(items, lambda item: item.tokens, token_budget)))
+    _record_context(actor, context, token_budget)
+    return context
+
+
+def _record_context(actor: Actor, context: Context, token_budget: int) -> None:
+    """Record what a model received, in order, so that a person can see it. Writes: AuditEntry."""
+    items = [f"{item.origin}:{item.hit.view.cube.layer}:{item.tokens}" for item in context.items]
+    detail: dict[str, str | int] = {"tokens": context.tokens, "budget": token_budget, "items": " ".join(items)}
+    with acting(actor):
+        ids = [item.hit.view.cube.id for item in context.items]
+        record(actor=actor, verb=Verb.CONTEXT_READ, object_type="memory", object_ids=ids, detail=detail)
 
 
 def _search_with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hit]:
@@ -358,16 +383,17 @@ def _clamp_score(score: float) -> float:
     return min(max(score, 0.0), 1.0)
 
 
-def _make_context_item(hit: Hit) -> ContextItem:
-    line = _format_line(hit.view)
-    return ContextItem(hit, line, approximate_tokens(line))
+def _make_context_item(hit: Hit, origins: Mapping[UUID, Origin]) -> ContextItem:
+    line = context_line(hit.view)
+    return ContextItem(hit, origins.get(hit.view.cube.id, Origin.NEAR), line, approximate_tokens(line))
 
 
 def _count_tokens(view: CubeView) -> int:
-    return approximate_tokens(_format_line(view))
+    return approximate_tokens(context_line(view))
 
 
-def _format_line(view: CubeView) -> str:
+def context_line(view: CubeView) -> str:
+    """Return a memory as a context gives it to a model: one JSON object in one line, quoted as data."""
     cube, words = view.cube, view.words
     moment = cube.stated_at
     quoted = {

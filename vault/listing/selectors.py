@@ -6,6 +6,7 @@ Listing does not count as use of a memory, so its heat stays the same.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -70,9 +71,11 @@ def memories_page(
         return MemoryPage(views=tuple(views), next=ids[size - 1] if len(ids) > size else None)
 
 
-def memories_choose(*, actor: Actor, ids: Sequence[UUID], inactive: bool = False) -> list[CubeView]:
+def memories_choose(
+    *, actor: Actor, ids: Sequence[UUID], inactive: bool = False, as_of: datetime | None = None
+) -> list[CubeView]:
     """Return those of `ids` that the actor may read, in their order; of the inactive ones, those that the actor may
-    restore.
+    restore. as_of: with the words of then.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
     """
@@ -81,7 +84,7 @@ def memories_choose(*, actor: Actor, ids: Sequence[UUID], inactive: bool = False
         rows = select_inactive(actor) if inactive else Cube.objects.visible_to(actor)
         found = set(rows.filter(id__in=ids).values_list("id", flat=True))
         chosen = [cube_id for cube_id in ids if cube_id in found]
-        return cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_LISTED, is_use=False)
+        return cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_LISTED, is_use=False, as_of=as_of)
 
 
 def select_rows(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from vault.web import (
+    agents,
     chat,
     chat_memory,
     docs,
@@ -72,6 +73,8 @@ urlpatterns = [
     path("graph/", graph.graph, name="graph"),
     path("layers/", layers.layers, name="layers"),
     path("personas/<uuid:persona_id>/", people.persona, name="persona"),
+    path("agents/<uuid:key_id>/", agents.agent, name="agent"),
+    path("agents/<uuid:key_id>/calls/<uuid:entry_id>/", agents.call, name="agent_call"),
     path("personas/<uuid:person_id>/readers/", people.readers, {"kind": "persona"}, name="persona_readers"),
     path("subjects/<uuid:person_id>/readers/", people.readers, {"kind": "subject"}, name="subject_readers"),
     path("layers/<uuid:persona_id>/segments/<uuid:segment_id>/", layers.segment, name="layers_segment"),

@@ -125,14 +125,23 @@ class LogSummary:
     signed_at: datetime | None
 
 
-def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[AuditEntry]:
-    """Return the matching entries, newest first. Raises Forbidden. Writes: AuditEntry."""
+def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages, verbs: Collection[str] = ()) -> Sequence[AuditEntry]:
+    """Return the matching entries, newest first; with `verbs` only of those. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
+        rows = rows.filter(verb__in=list(verbs)) if verbs else rows
         page = pages.take(rows)
         _record_read(actor, Verb.AUDIT_LISTED, rows=len(page), filters=" ".join(query_words(query)))
     return page
+
+
+def newest_entry_id(*, actor: Actor, query: AuditQuery) -> UUID | None:
+    """Return the id of the newest matching entry, by which a page notices new ones. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
+        return rows.values_list("id", flat=True).first()
 
 
 def entries_by_day(*, actor: Actor, query: AuditQuery, verbs: Collection[str], days: int) -> list[int]:

@@ -1,0 +1,33 @@
+"""The page of an agent: the last calls of its key, and what each of them received."""
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+
+
+def test_auditor_sees_the_exact_context_that_an_agent_received(world: World, alice: Contract) -> None:
+    memory = alice.add("The heron nests by the weir.", namespace="/team")
+    answer = alice.post("memories/context/", {"query": "where does the heron nest"})
+    given = answer.json["text"]
+    alice.patch(f"memories/{memory['id']}/", {"content": "The heron left."}, HTTP_IF_MATCH='"1"')
+    owner = signed_in(world.olivia)
+    key = world.alice.key.id
+    page = owner.get(f"/agents/{key}/").content.decode()
+    assert "received" in page
+    assert f"{answer.json['tokens']} of 2000 tokens" in page.replace(",", "")
+    assert "fits the question" in page
+    call = page.partition(f'hx-get="/agents/{key}/calls/')[2].partition('"')[0]
+    received = owner.get(f"/agents/{key}/calls/{call}").content.decode()
+    assert given.replace('"', "&quot;") in received, "as it was then, word for word"
+    newest = page.partition("?since=")[2].partition('"')[0]
+    part = {"HX-Request": "true"}
+    assert owner.get(f"/agents/{key}/?since={newest}", headers=part).status_code == 204
+    alice.post("memories/search/", {"query": "weir"})
+    fresh = owner.get(f"/agents/{key}/?since={newest}", headers=part)
+    assert (fresh.status_code, "<html" in fresh.content.decode()) == (200, False)
+    assert f"/agents/{key}/" in owner.get("/settings/keys/").content.decode()
+    for other in (world.bob, world.alice):
+        assert signed_in(other).get(f"/agents/{key}/").status_code == 403
+    assert signed_in(world.ada).get(f"/agents/{key}/calls/{call}").content.decode().count("heron") == 0, "an auditor"
+    assert owner.get(f"/agents/{world.charlie.key.id}/").status_code == 404
+    assert owner.get(f"/agents/{world.bob.key.id}/calls/{call}").status_code == 404

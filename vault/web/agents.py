@@ -1,0 +1,133 @@
+"""The page of an agent, which is an API key: its last calls, live, and what each of them received."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.audit.reading.queries import AuditQuery
+from governance.audit.reading.selectors import entries_by_day, entries_list, entry_get, names_of, newest_entry_id
+from governance.database import acting
+from governance.errors import NotFound
+from governance.vocabulary import Permission, Verb
+from governance.web.audit_lines import Line, lines_of
+from governance.web.audit_words import Sentence, sentence_of
+from governance.web.charts import bars_of
+from governance.web.pages import draw, page, wants_part
+from governance.web.pagination import Newest
+from vault.cubes.selectors import CubeView
+from vault.layers.search import Origin, context_line
+from vault.listing.selectors import memories_choose
+from vault.vocabulary import Layer
+from vault.web.labels import LAYERS
+
+if TYPE_CHECKING:
+    from governance.models import AuditEntry
+
+CALLS = 20  # shown
+DAYS = 30  # of the use over time
+RECEIVING = (Verb.CONTEXT_READ, Verb.MEMORY_SEARCHED, Verb.MEMORY_READ, Verb.TURN_CREATED)
+ORIGINS: dict[str, Promise] = {
+    Origin.QUESTION: _("fits the question"),
+    Origin.LAYER: _("from the layers"),
+    Origin.NEAR: _("near"),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the agent. tokens, budget: of a context; parts: (origin, tokens) of it."""
+
+    line: Line
+    sentence: Sentence
+    tokens: int | None
+    budget: int | None
+    parts: tuple[tuple[str | Promise, int], ...]
+
+
+@dataclass(frozen=True)
+class Received:
+    """A memory that a call received, as the model got it. view: None if the reader may not read it."""
+
+    origin: str | Promise
+    layer: str | Promise
+    tokens: int | None
+    view: CubeView | None
+    text: str
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def agent(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
+    """Show the last calls of a key. The page polls its main part, which is sent only if there was a new call."""
+    authorize(actor, Permission.AUDIT_READ)
+    query = AuditQuery(principal=key_id)
+    newest = newest_entry_id(actor=actor, query=query)
+    if wants_part(request) and request.GET.get("since") == str(newest):
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)
+    with acting(actor):
+        name = names_of(actor=actor, ids=[key_id]).get(key_id)
+        if name is None or name.kind != "api_key":
+            raise NotFound
+        entries = entries_list(actor=actor, query=query, pages=Newest(size=CALLS, key="id"), verbs=RECEIVING)
+        reads = entries_by_day(actor=actor, query=query, verbs=RECEIVING, days=DAYS)
+        context = {
+            "name": name,
+            "key_id": key_id,
+            "newest": newest,
+            "calls": [_make_call(line) for line in lines_of(actor, entries)],
+            "reads": sum(reads),
+            "bars": bars_of(reads, every="is-on"),
+            "since": timezone.localdate() - timedelta(days=DAYS - 1),
+        }
+        template = "vault/agents/_calls.html" if wants_part(request) else "vault/agents/agent.html"
+        return draw(request, template, context)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def call(request: HttpRequest, actor: Actor, key_id: UUID, entry_id: UUID) -> HttpResponseBase:
+    """Show what a call received: each memory as it was then, for readers who may read it."""
+    entry = entry_get(actor=actor, entry_id=entry_id).entry
+    if key_id not in {entry.principal_id, entry.member_id} or entry.verb not in RECEIVING:
+        raise NotFound
+    may_read = entry.object_type == "memory" and is_allowed(actor, Permission.MEMORY_READ)
+    ids = [*entry.object_ids] if entry.object_type == "memory" else []
+    with acting(actor):
+        views = (
+            {view.cube.id: view for view in memories_choose(actor=actor, ids=ids, as_of=entry.at)} if may_read else {}
+        )
+        parts: Sequence[tuple[str, str, int | None]] = _parts(entry) or [("", "", None)] * len(ids)
+        rows = [_receive(part, views.get(memory_id)) for memory_id, part in zip(ids, parts, strict=True)]
+        return draw(request, "vault/agents/_received.html", {"rows": rows})
+
+
+def _make_call(line: Line) -> Call:
+    detail: dict[str, Any] = line.entry.detail if line.entry.verb == Verb.CONTEXT_READ else {}
+    items = _parts(line.entry)
+    by_origin = {origin: sum(tokens for name, _layer, tokens in items if name == origin) for origin in ORIGINS}
+    parts = tuple((ORIGINS[origin], tokens) for origin, tokens in by_origin.items() if tokens)
+    return Call(line, sentence_of(line), detail.get("tokens"), detail.get("budget"), parts)
+
+
+def _parts(entry: "AuditEntry") -> list[tuple[str, str, int]]:
+    """Return origin, layer and tokens of each memory of a context, in order; nothing for other calls."""
+    texts = entry.detail.get("items", "").split() if entry.verb == Verb.CONTEXT_READ else []
+    return [(origin, layer, int(tokens)) for origin, layer, tokens in (text.split(":") for text in texts)]
+
+
+def _receive(part: tuple[str, str, int | None], view: CubeView | None) -> Received:
+    origin, layer, tokens = part
+    text = context_line(view) if view else ""
+    return Received(ORIGINS.get(origin, ""), LAYERS[Layer(layer)] if layer else "", tokens, view, text)
