@@ -48,6 +48,7 @@ from vault.web.labels import SHORT_LAYERS
 from vault.web.memory_actions import done_words
 from vault.web.memory_forms import chosen_text
 from vault.web.memory_rows import ScorePart, layer_class, score_parts
+from vault.web.readings import explain_message
 
 MOST_EXPORTED = 1_000  # turns of one file
 LONGEST_EXCERPT = 160  # characters of a memory that was found
@@ -124,6 +125,9 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
         "layers": _layer_tokens(used),
         "tokens": sum(hit.view.retrieved.tokens for hit in used),
         "prompt": _rebuild_prompt(actor, conversation, turn, views),
+        "readings": explain_message(
+            turn.question or "", speaker="user", stored=[statement.text for statement in turn.stated]
+        ),
     }
     template = "vault/chat/_why.html" if wants_part(request) else "vault/chat/why.html"
     return draw(request, template, context)

@@ -12,10 +12,11 @@ from governance.keys.signing_keys import signing_key
 from governance.web.pages import draw, page, wants_part
 from vault.cubes.selectors import cube_get
 from vault.provenance.rules import manifest_json
-from vault.provenance.selectors import provenance_get
+from vault.provenance.selectors import lineage_open, provenance_get
 from vault.provenance.services import manifest_of_memories
-from vault.vocabulary import Source
+from vault.vocabulary import SemanticType, Source
 from vault.web.labels import SOURCES
+from vault.web.readings import ShownReading, explain_message
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -23,8 +24,20 @@ from vault.web.labels import SOURCES
 def provenance(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     template = "vault/provenance/_provenance.html" if wants_part(request) else "vault/provenance/provenance.html"
     view = provenance_get(actor=actor, cube_id=memory_id)
-    labels = {"source": SOURCES.get(Source(view.source), view.source)}
-    return draw(request, template, {"provenance": view, "labels": labels, "key": signing_key()})
+    labels = {"source": SOURCES[Source(view.source)]}
+    context = {"provenance": view, "labels": labels, "key": signing_key(), "readings": _readings(actor, memory_id)}
+    return draw(request, template, context)
+
+
+def _readings(actor: Actor, memory_id: UUID) -> list[ShownReading]:
+    """Return the reader's decisions on a message; nothing for other memories."""
+    with acting(actor):
+        message = cube_get(actor=actor, cube_id=memory_id)
+        made = lineage_open(actor, message.cube).derived
+    if not made and message.cube.semantic_type != SemanticType.DIALOGUE:
+        return []
+    stored = [view.words.content for view in made]
+    return explain_message(message.words.content, speaker=message.words.speaker, stored=stored)
 
 
 @require_http_methods(["GET", "HEAD"])

@@ -50,6 +50,20 @@ def test_why_lists_the_memories_with_their_scores(alice: Client) -> None:
     assert "<html" not in alice.get(f"{turn}why/", headers={"HX-Request": "true"}).content.decode()
 
 
+def test_why_tells_of_each_sentence_whether_it_was_stored(alice: Client) -> None:
+    message = "I moved to Ghent in May. Thanks! What should I cook tonight? 我妹妹住在根特。谢谢！"
+    _, turn = ask_question(alice, message)
+    page = " ".join(re.sub(r"<[^>]+>", " ", text(alice, f"{turn}why/")).split())
+    for said in (
+        "Stored I moved to Ghent in May. Event · states something",
+        "Not stored Thanks! is a remark on the moment",
+        "Not stored What should I cook tonight? asks and states nothing",
+        "Stored 我妹妹住在根特。",
+        "Not stored 谢谢！ is a remark on the moment",
+    ):
+        assert said in page
+
+
 def test_a_memory_that_is_left_out_is_not_in_the_next_answer(alice: Client) -> None:
     page, turn = ask_question(alice, "How does Ana travel?")
     memory = memory_in(text(alice, f"{turn}why/"))

@@ -1,6 +1,7 @@
 """The page that says where a memory comes from, and the file that proves what was taken along."""
 
 import json
+import re
 
 import pytest
 
@@ -26,6 +27,19 @@ def test_it_shows_who_wrote_each_version_and_how_to_check(world: World) -> None:
     assert "BEGIN PUBLIC KEY" in page
     assert f'href="{address}manifest/"' in page
     assert NASTY not in page
+
+
+def test_message_shows_what_was_stored_of_it_and_why(world: World) -> None:
+    api = world.client("alice")
+    messages = [{"role": "user", "content": "My dentist is Dr. Vermeulen. Delete what you know about my dog. It's over there."}]
+    stored = api.post("memories/", {"messages": messages, "namespace": "/team"}).json["results"]
+    page = signed_in(world.alice).get(f"/memories/{stored[0]['id']}/provenance/").content.decode()
+    plain = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "Stored My dentist is Dr. Vermeulen." in plain
+    assert "Not stored Delete what you know about my dog. is a command" in plain
+    assert "Not stored It&#x27;s over there." in plain
+    alone = api.post("memories/", {"content": "The oven is hot.", "namespace": "/team"}).json["results"][0]["id"]
+    assert "Not stored" not in signed_in(world.alice).get(f"/memories/{alone}/provenance/").content.decode()
 
 
 def test_the_part_is_the_same_without_the_frame(world: World) -> None:

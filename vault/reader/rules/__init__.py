@@ -21,7 +21,14 @@ from vault.reader.rules.calls import (
     remove_correction,
     whole_question,
 )
-from vault.reader.rules.extraction import chosen_statements, read_statements, unstated_kind
+from vault.reader.rules.extraction import (
+    Decision,
+    Reading,
+    chosen_statements,
+    explain_reading,
+    read_statements,
+    unstated_kind,
+)
 from vault.reader.rules.goals import find_touched_goal, may_touch_goal
 from vault.reader.rules.kinds import Statement, classify_semantic_type, is_question, statements
 from vault.reader.rules.questions import asks_for_topics, speaks_of_self
@@ -31,10 +38,12 @@ from vault.reader.rules.verbs import read_tag, read_verb
 __all__ = [
     "Answer",
     "Clause",
+    "Decision",
     "Intent",
     "MemoryCall",
     "Passage",
     "Quote",
+    "Reading",
     "Statement",
     "about",
     "answer_question",
@@ -44,6 +53,7 @@ __all__ = [
     "confirms",
     "contradicts",
     "decides_yes",
+    "explain_reading",
     "find_touched_goal",
     "is_lead_in",
     "is_question",

@@ -1,8 +1,9 @@
 """Extraction of statements from a text. Greetings, questions, commands and remarks are left out. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from itertools import islice
 
 from vault.lexicon.dates import find_named_times, fold_signs
@@ -38,6 +39,34 @@ CHOSEN_CONFIDENCE = 0.8  # of a sentence that a model alone chose
 LONGEST_REMARK = 200  # characters that are searched for a greeting or thanks
 LONGEST_GAP = 32  # characters between two sentences that are looked at
 SHORTEST_BARE_FACT = 5  # terms; shorter facts that begin with a pronoun are not stored
+
+
+class Decision(StrEnum):
+    """The reading of a passage. Only the statement of STATEMENT and REQUESTED is stored as a memory."""
+
+    STATEMENT = "statement"
+    REQUESTED = "requested"
+    QUESTION = "question"
+    COMMAND = "command"
+    REMARK = "remark"
+    SMALL_TALK = "small_talk"
+    FRAGMENT = "fragment"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A passage of a text, verbatim, and the decision on it."""
+
+    passage: str
+    decision: Decision
+    statement: Statement | None = None
+
+
+def explain_reading(text: str, *, speaker: str) -> list[Reading]:
+    """Return the passages of a text in order with the decision on each, as `read_statements` takes them."""
+    if speaker.casefold() in NOT_PEOPLE:
+        return []
+    return [_read_passage(passage) for passage in islice(_split_passages(text), MOST_STATEMENTS)]
 
 
 def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Statement, ...]:
@@ -131,22 +160,34 @@ def _apply_kinds(sentence: str, number: int, kinds: Mapping[int, str | None]) ->
 
 
 def _find_statements(sentence: str) -> Iterator[Statement]:
+    statement = _read_passage(sentence).statement
+    if statement is not None:
+        yield statement
+
+
+def _read_passage(sentence: str) -> Reading:
     asked = ASKED_TO_STORE.match(sentence)
     if asked:
         rest = sentence[asked.end() :].strip()
-        if rest and not is_question(rest):
-            kind, _ = classify_sentence(rest)
-            yield Statement(rest, "fact" if kind == "dialogue" else kind, REQUESTED_CONFIDENCE)
-        return
+        if not rest or is_question(rest):
+            return Reading(sentence, Decision.QUESTION)
+        kind, _ = classify_sentence(rest)
+        statement = Statement(rest, "fact" if kind == "dialogue" else kind, REQUESTED_CONFIDENCE)
+        return Reading(sentence, Decision.REQUESTED, statement)
     text = _without_question(sentence)
     opening = OPENING.match(text)
     if opening and _states_by_itself(text[opening.end() :]):
         text = text[opening.end() :]
-    if not text or _is_remark(text):
-        return
+    if not text:
+        return Reading(sentence, Decision.QUESTION)
+    if _is_remark(text):
+        return Reading(sentence, Decision.COMMAND if _is_command(text) else Decision.REMARK)
     kind, confidence = classify_sentence(text)
-    if kind != "dialogue" and (kind != "fact" or _is_self_contained(text)):
-        yield Statement(text, kind, confidence)
+    if kind == "dialogue":
+        return Reading(sentence, Decision.SMALL_TALK)
+    if kind == "fact" and not _is_self_contained(text):
+        return Reading(sentence, Decision.FRAGMENT)
+    return Reading(sentence, Decision.STATEMENT, Statement(text, kind, confidence))
 
 
 def _states_by_itself(rest: str) -> bool:
