@@ -1,4 +1,4 @@
-"""The decisions of the reader on a message, in words: which passages were stored as memories, and why others were not."""
+"""The decisions of the reader on a message, in words: which passages became memories, and why others did not."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

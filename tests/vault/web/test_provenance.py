@@ -8,6 +8,7 @@ import pytest
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 
+CONTENT = "My dentist is Dr. Vermeulen. Delete what you know about my dog. It's over there."
 NASTY = '"><script>alert(1)</script>'
 
 
@@ -31,7 +32,7 @@ def test_it_shows_who_wrote_each_version_and_how_to_check(world: World) -> None:
 
 def test_message_shows_what_was_stored_of_it_and_why(world: World) -> None:
     api = world.client("alice")
-    messages = [{"role": "user", "content": "My dentist is Dr. Vermeulen. Delete what you know about my dog. It's over there."}]
+    messages = [{"role": "user", "content": CONTENT}]
     stored = api.post("memories/", {"messages": messages, "namespace": "/team"}).json["results"]
     page = signed_in(world.alice).get(f"/memories/{stored[0]['id']}/provenance/").content.decode()
     plain = " ".join(re.sub(r"<[^>]+>", " ", page).split())
