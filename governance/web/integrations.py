@@ -17,6 +17,7 @@ from governance.errors import Conflict, FieldError, Invalid
 from governance.pages import First
 from governance.vocabulary import Permission
 from governance.web.faults import fault_texts
+from governance.web.hosts import list_hosts
 from governance.web.pages import draw, page, see_other
 from governance.web.pagination import Newest, uuid_or_none
 from governance.webhooks.rules import event_names
@@ -44,7 +45,7 @@ def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the ways to connect an agent, with the address of this installation, and the webhooks."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     context = {
-        "base": request.build_absolute_uri(get_script_prefix()).rstrip("/"),
+        "hosts": list_hosts(request.build_absolute_uri(get_script_prefix()).rstrip("/")),
         "webhooks": webhooks_list(actor=actor, pages=First(MOST_WEBHOOKS)),
     }
     return draw(request, "governance/integrations/list.html", context)

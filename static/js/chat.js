@@ -1,6 +1,7 @@
 // Asks without leaving the page. The page works without this file: the form is then sent as any form is.
 import { Answer } from "./answer.js";
 import { isComposing } from "./composing.js";
+import { copyText } from "./copying.js";
 import { events } from "./events.js";
 
 const form = document.getElementById("composer");
@@ -188,7 +189,7 @@ function dress(root) {
 }
 log.addEventListener("click", async (event) => {
   const turn = event.target.closest(".turn");
-  if (event.target.closest(".copy-link")) await navigator.clipboard.writeText(turn.querySelector(".answer").innerText);
+  if (event.target.closest(".copy-link")) await copyText(turn.querySelector(".answer").innerText);
   if (!event.target.closest(".edit-link") || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
   box.value = turn.querySelector(".question").textContent;

@@ -1,16 +1,8 @@
-// The page of one memory: the form in the place of the text, and copying. Both work without this file.
+// The page of one memory: the form in the place of the text. It works without this file.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   document.querySelector("[data-cancels]")?.click();
 });
-
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.hidden = !navigator.clipboard;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-    button.setAttribute("aria-pressed", "true");
-  });
-}
 
 // The JSON of the memory is read from the API when somebody opens it, and shown as text.
 document.querySelector(".raw")?.addEventListener("toggle", async () => {

@@ -1,5 +1,6 @@
 // Keys, menus, the side bar and the search of every page. Each of them has a link or a form that works without this file.
 import { isComposing } from "./composing.js";
+import { copyText } from "./copying.js";
 
 const root = document.documentElement;
 const palette = document.getElementById("palette");
@@ -89,9 +90,10 @@ for (const toast of document.querySelectorAll(".toast[data-seconds]")) {
 
 // ---- Texts to copy: the button shows only where a script can do that
 for (const button of document.querySelectorAll("[data-copy]")) {
-  button.hidden = !navigator.clipboard;
+  button.hidden = false;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    await copyText(document.getElementById(button.dataset.copy).textContent);
+    button.setAttribute("aria-pressed", "true");
     button.classList.add("is-copied");
   });
 }

@@ -14,6 +14,8 @@ from vault.web.memory_rows import layer_class
 WIDTH, HEIGHT = 860, 560
 MOST_NODES = 200  # of the picture; the rest is in the list
 MOST_NAMES = 24
+FEW_NAMES = 12
+MOST_LABELLED = 16  # memories that bear their first words in the picture
 GOLDEN = math.pi * (3 - math.sqrt(5))  # the angle at which a spiral never meets itself
 LONGEST_LABEL = 18
 LONGEST_READ = 2_000  # characters of each memory in which names are looked for: a picture has many memories
@@ -58,6 +60,11 @@ class MemoryNode:
     x: float
     y: float
     is_on: bool
+    label: str = ""
+
+    @property
+    def text_y(self) -> float:
+        return round(self.y + 18, 1)
 
 
 @dataclass(frozen=True)
@@ -117,8 +124,9 @@ def _find_names(view: CubeView) -> list[str]:
 
 
 def _choose_names(counts: Counter[str], centre: str) -> list[str]:
-    """Return the requested name first, then the names in most memories."""
-    ranked = [name for name, count in counts.most_common() if count > 1][:MOST_NAMES]
+    """Return the requested name first, then the names in most memories; those of one memory if there are few others."""
+    counted = counts.most_common(MOST_NAMES)
+    ranked = [name for at, (name, count) in enumerate(counted) if count > 1 or at < FEW_NAMES]
     on = centre.casefold().strip()
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked
 
@@ -155,6 +163,7 @@ def _place_memories(
             x=round(x, 1),
             y=round(y, 1),
             is_on=on in names_of[view.cube.id],
+            label=_clip_label(title) if len(views) <= MOST_LABELLED else "",
         )
     return nodes
 
@@ -188,5 +197,8 @@ def _connect_nodes(
 
 
 def _shorten_label(name: str) -> str:
-    shown = name.title() if name.isascii() else name
-    return shown if len(shown) <= LONGEST_LABEL else f"{shown[: LONGEST_LABEL - 1]}…"
+    return _clip_label(name.title() if name.isascii() else name)
+
+
+def _clip_label(text: str) -> str:
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
