@@ -6,6 +6,8 @@ from datetime import datetime
 from heapq import nlargest
 from uuid import UUID
 
+from django.db.models import Case, When
+
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
@@ -21,10 +23,11 @@ from vault.lexicon.entities import find_asked_entities
 from vault.models import Cube, CubeLink, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.queries import SHOWN
-from vault.vocabulary import LinkKind
+from vault.vocabulary import LinkKind, Source
 
 MOST = 120  # memories of one picture
-NEWEST = 40  # memories that are shown where nothing is asked for
+NEWEST = 100  # memories that are shown where nothing is asked for, the own ones before those of packs
+TAGGED = 60  # memories that bear the centre as a tag
 LONGEST = 200
 
 
@@ -40,7 +43,7 @@ class Neighbourhood:
 def neighbourhood_get(
     *, actor: Actor, centre: str = "", memory_id: UUID | None = None, at: datetime | None = None
 ) -> Neighbourhood:
-    """Return the memories near `centre` (names, or a topic) or near one memory; without either, the newest memories.
+    """Return the memories near `centre` (names, or a topic) or near one memory; without either, the newest.
 
     at: only memories known and valid at that time. Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
     """
@@ -80,8 +83,11 @@ def _find_seeds(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUI
     if centre:
         maker = token_maker(actor.tenant_id)
         asked = [marks.entity_mark(maker, name) for name in find_asked_entities(centre)]
-        return named_cubes(actor, entity_marks=asked, among=_reachable_rows(actor), visible=visible)
-    newest = visible.order_by("-id").values_list("id", flat=True)[:NEWEST]
+        named = named_cubes(actor, entity_marks=asked, among=_reachable_rows(actor), visible=visible)
+        tagged = visible.filter(tags__contains=[centre.strip()]).order_by("-id").values_list("id", flat=True)[:TAGGED]
+        return dict.fromkeys(tagged, 1.0) | named
+    is_of_pack = Case(When(source=Source.PACK, then=1), default=0)
+    newest = visible.order_by(is_of_pack, "-id").values_list("id", flat=True)[:NEWEST]
     return {cube_id: 1.0 / (1 + place) for place, cube_id in enumerate(newest)}
 
 

@@ -3,21 +3,24 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from uuid import UUID
 
 from vault.cubes.selectors import CubeView
 from vault.lexicon.entities import entities
 from vault.listing.neighbourhood import Neighbourhood
+from vault.vocabulary import MessageRole
 from vault.web.memory_rows import layer_class
 
 WIDTH, HEIGHT = 860, 560
 MOST_NODES = 200  # of the picture; the rest is in the list
 MOST_NAMES = 24
+NAMELESS = frozenset(MessageRole)  # speakers of whom only their role is known
 FEW_NAMES = 12
 MOST_LABELLED = 16  # memories that bear their first words in the picture
 GOLDEN = math.pi * (3 - math.sqrt(5))  # the angle at which a spiral never meets itself
-LONGEST_LABEL = 18
+LONGEST_LABEL = 22
 LONGEST_READ = 2_000  # characters of each memory in which names are looked for: a picture has many memories
 
 
@@ -63,8 +66,17 @@ class MemoryNode:
     label: str = ""
 
     @property
+    def text_x(self) -> float:
+        return round(self.x + (9 if self.is_left else -9), 1)
+
+    @property
     def text_y(self) -> float:
-        return round(self.y + 18, 1)
+        return round(self.y + 4, 1)
+
+    @property
+    def is_left(self) -> bool:
+        """True if there is room for the label on the right."""
+        return self.x < WIDTH - 150
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,8 @@ def graph_draw(found: Neighbourhood, centre: str) -> Graph:
     names_of = {view.cube.id: _find_names(view) for view in found.views}
     counts = Counter(name for names in names_of.values() for name in names)
     speakers = {view.words.speaker.casefold() for view in found.views if view.words.speaker}
-    shown = _choose_names(counts, centre)
+    topics = speakers | {tag.casefold() for view in found.views for tag in view.cube.tags}
+    shown = _choose_names(counts, centre, topics, names_of)
     places = {name: _spiral_position(at, len(shown)) for at, name in enumerate(shown)}
     on = centre.casefold().strip()
     most = max((counts[name] for name in shown), default=1)
@@ -120,13 +133,20 @@ def graph_draw(found: Neighbourhood, centre: str) -> Graph:
 def _find_names(view: CubeView) -> list[str]:
     named = entities(f"{view.words.title}\n{view.words.content[:LONGEST_READ]}")
     speaker = view.words.speaker.casefold()
-    return list(dict.fromkeys([*([speaker] if speaker else []), *named]))
+    tags = [tag.casefold() for tag in view.cube.tags]
+    found = dict.fromkeys([speaker, *tags, *named])
+    return [name for name in found if name and name not in NAMELESS]
 
 
-def _choose_names(counts: Counter[str], centre: str) -> list[str]:
-    """Return the requested name first, then the names in most memories; those of one memory if there are few others."""
-    counted = counts.most_common(MOST_NAMES)
-    ranked = [name for at, (name, count) in enumerate(counted) if count > 1 or at < FEW_NAMES]
+def _choose_names(
+    counts: Counter[str], centre: str, topics: AbstractSet[str], names_of: Mapping[UUID, Sequence[str]]
+) -> list[str]:
+    """Return the requested name first, then speakers, tags and names of several memories by their number; then names of
+    memories that would else stand alone. topics: speakers and tags; other words may begin a sentence and name nothing.
+    """
+    ranked = [name for name, count in counts.most_common() if count > 1 or name in topics][:MOST_NAMES]
+    alone = [names for names in names_of.values() if names and not set(names) & set(ranked)]
+    ranked += list(dict.fromkeys(names[0] for names in alone))[: max(0, FEW_NAMES - len(ranked))]
     on = centre.casefold().strip()
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked
 

@@ -66,6 +66,19 @@ def test_without_a_name_the_newest_are_shown(world: World, ids: list[str]) -> No
     assert memories_in(page_of(world, "bob"), ids) == [True, True, True, False]
 
 
+def test_graph_begins_with_own_topics_and_names_each_of_few_memories(world: World, ids: list[str]) -> None:
+    alice = world.client("alice")
+    tagged = alice.post("memories/", {"content": "Fire it slowly.", "namespace": "/team", "tags": ["kiln"]})
+    page = page_of(world, "bob")
+    assert "?around=kiln" in page, "a tag is a topic"
+    assert "?around=marta" in page
+    assert "?around=nobody" not in page, "the first word of a sentence names nothing where another name is there"
+    assert ">Fire it slowly.</text>" in page
+    near = page_of(world, "bob", "?around=kiln")
+    assert f"/memories/{tagged.json['results'][0]['id']}/" in near
+    assert memories_in(near, ids) == [False] * 4
+
+
 def test_a_name_that_is_too_long_is_refused_in_words(world: World, ids: list[str]) -> None:
     assert "The filter cannot be used." in page_of(world, "bob", f"?around={'a' * 201}")
 
