@@ -72,6 +72,7 @@ def _list(
             "grants": describe_grants(actor, grants),
             "older": take.older,
             "paths": objects_readable(actor=actor, object_type="namespace", most=PATHS),
+            "undo": request.session.pop("undo", None),
             "path": path,
             "unknown": status != HTTPStatus.OK,
             "may_manage_access": is_allowed(actor, Permission.GRANT_MANAGE),
@@ -105,9 +106,51 @@ def grant_remove(request: HttpRequest, actor: Actor, grant_id: UUID) -> HttpResp
     with acting(actor):
         grant = grant_get(actor=actor, grant_id=grant_id)
         grant_revoke(actor=actor, grant_id=grant_id)
+    request.session["revoked_grant"] = _grant_fields(grant)
+    request.session["undo"] = {
+        "words": _("The grant was revoked."),
+        "action": "again",
+        "address": reverse("grant_again"),
+    }
     if request.POST.get("from") == "list":
         return see_other(reverse("access_list"))
     return see_other(reverse("access_object", args=[grant.object_type, grant.object_id]))
+
+
+@require_POST
+@page
+def grant_again(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Give again the grant that was revoked last in this browser."""
+    fields = request.session.pop("revoked_grant", None)
+    if fields is None:
+        return see_other(reverse("access_list"))
+    ends = datetime.fromisoformat(fields["expires_at"]) if fields["expires_at"] else None
+    draft = GrantDraft(
+        holder_kind=GranteeKind(fields["holder_kind"]),
+        holder=fields["holder"],
+        object_type=fields["object_type"],
+        object_id=UUID(fields["object_id"]),
+        action=Action(fields["action"]),
+        effect=Effect(fields["effect"]),
+        expires_at=ends,
+        conditions=fields["conditions"],
+    )
+    grant_create(actor=actor, draft=draft)
+    return see_other(reverse("access_object", args=[draft.object_type, draft.object_id]))
+
+
+def _grant_fields(grant: GrantView) -> dict[str, Any]:
+    """Return a grant as the session stores it, until it may be given again."""
+    return {
+        "holder_kind": grant.holder.kind,
+        "holder": str(grant.holder.id),
+        "object_type": grant.object_type,
+        "object_id": str(grant.object_id),
+        "action": grant.action,
+        "effect": grant.effect,
+        "expires_at": grant.expires_at.isoformat() if grant.expires_at else "",
+        "conditions": dict(grant.conditions),
+    }
 
 
 def _show(
@@ -147,6 +190,7 @@ def _show(
             ],
             "members_older": members.older,
             "grants_older": grants.older,
+            "undo": request.session.pop("undo", None),
             "actions": ACTIONS.items(),
             "effects": EFFECTS.items(),
             "channels": CHANNELS.items(),

@@ -88,6 +88,7 @@ urlpatterns = [
     path("access/", access.access_list, name="access_list"),
     path("access/ask/", access.access_ask, name="access_ask"),
     path("access/<slug:object_type>/<uuid:object_id>/", access.access_object, name="access_object"),
+    path("access/grants/again/", access.grant_again, name="grant_again"),
     path("access/grants/<uuid:grant_id>/revoke/", access.grant_remove, name="grant_revoke"),
     path("personas/", personas.personas, name="personas"),
     path("personas/<uuid:persona_id>/delete/", personas.persona_delete, name="persona_delete"),

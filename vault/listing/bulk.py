@@ -109,7 +109,7 @@ READING = frozenset(
 def bulk_rehearse(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments) -> BulkOutcome:
     """Run `bulk_apply` and roll back. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with _prepare_texts(actor, action, chosen), acting(actor):
+    with prepare_action_texts(actor, action, chosen), acting(actor):
         outcome = _apply_action(actor, action, chosen, arguments)
         transaction.set_rollback(True)
     return outcome
@@ -121,7 +121,7 @@ def bulk_apply(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: B
     Raises Forbidden; Invalid (arguments, more than MOST_CHOSEN). Writes: what the action writes for each memory.
     """
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with _prepare_texts(actor, action, chosen), acting(actor):
+    with prepare_action_texts(actor, action, chosen), acting(actor):
         return _apply_action(actor, action, chosen, arguments)
 
 
@@ -136,6 +136,11 @@ def _apply_action(actor: Actor, action: BulkAction, versions: Chosen, arguments:
     for failure in failed.values():
         if isinstance(failure, Invalid):
             raise failure  # the arguments are the same for all
+    return make_outcome(done, failed)
+
+
+def make_outcome(done: Collection[UUID], failed: Failures) -> BulkOutcome:
+    """Return the outcome for memories that were changed and those that were not. Use inside `acting`."""
     return BulkOutcome(_load_versions(Cube.objects.filter(id__in=done).order_by("id")), tuple(failed.items()))
 
 
@@ -181,7 +186,7 @@ def _load_versions(cubes: CubeQuerySet) -> dict[UUID, int]:
 
 
 @contextmanager
-def _prepare_texts(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> Iterator[None]:
+def prepare_action_texts(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> Iterator[None]:
     """Read the texts that versions and restorations need, so that the transaction locks the memories only briefly."""
     if action in READING and len(ids) <= MOST_CHOSEN:
         moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()

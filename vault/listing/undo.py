@@ -1,11 +1,14 @@
 """Undo of a bulk action on one memory, from the memory's versions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
+from governance.database import acting
 from governance.errors import Conflict
+from governance.vocabulary import Permission
 from vault.content.drafts import CubeChanges
 from vault.cubes.bulk_changes import Failures, cubes_change_ask, cubes_update
 from vault.cubes.services import cube_delete, cube_restore
@@ -13,7 +16,7 @@ from vault.holds.services import cube_refreeze, cube_unfreeze
 from vault.lifecycle.fusion import fusion_undo
 from vault.lifecycle.services import cube_promote, cube_transition
 from vault.lifecycle.tiers import cube_tier
-from vault.listing.bulk import BulkAction
+from vault.listing.bulk import BulkAction, BulkOutcome, make_outcome, prepare_action_texts
 from vault.models import ActionItem, Cube, CubeVersion, PastDeletion, StateTransition
 from vault.vocabulary import Layer, State, Tier
 
@@ -69,6 +72,19 @@ def _copy_undo(actor: Actor, item: ActionItem) -> None:
     if Cube.objects.filter(id=item.cube_id).exclude(version=item.version).exists():
         raise Conflict(CHANGED)
     cube_delete(actor=actor, cube_id=item.cube_id)
+
+
+def bulk_undo(*, actor: Actor, action: BulkAction, chosen: Mapping[UUID, int | None]) -> BulkOutcome:
+    """Undo one of the actions in VERSIONED, by the version that it made of each memory, in one transaction.
+
+    A field that was changed again since stays, and the memory is skipped. Raises Forbidden; ValueError for another
+    action. Writes what `cubes_update` writes.
+    """
+    authorize(actor, Permission.MEMORY_UPDATE)
+    items = [ActionItem(cube_id=cube_id, version=version) for cube_id, version in chosen.items() if version]
+    with prepare_action_texts(actor, action, chosen), acting(actor):
+        done, failed = versions_undo(actor, action, items)
+        return make_outcome(done, failed)
 
 
 def versions_undo(actor: Actor, action: BulkAction, items: Sequence[ActionItem]) -> tuple[list[UUID], Failures]:

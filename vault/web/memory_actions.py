@@ -45,6 +45,15 @@ def done_words(action: BulkAction, count: int, left: int) -> str:
         BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
         BulkAction.RESTORE: ngettext("%(n)s memory restored", "%(n)s memories restored", count),
     }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
+    return _add_left(words, left)
+
+
+def undone_words(count: int, left: int) -> str:
+    """Return the sentence that tells what was taken back. left: the memories that were changed again since."""
+    return _add_left(ngettext("%(n)s memory changed back", "%(n)s memories changed back", count) % {"n": count}, left)
+
+
+def _add_left(words: str, left: int) -> str:
     return words + gettext(", %(left)s left out") % {"left": left} if left else words
 
 

@@ -24,11 +24,20 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
-from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, Chosen, bulk_apply, bulk_rehearse
+from vault.listing.bulk import (
+    VERSIONED,
+    BulkAction,
+    BulkArguments,
+    BulkOutcome,
+    Chosen,
+    bulk_apply,
+    bulk_rehearse,
+)
 from vault.listing.selectors import deleted_ids, memories_choose
+from vault.listing.undo import bulk_undo
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
-from vault.web.memory_actions import act_as_job, done_words, draft_read, skipped_words
+from vault.web.memory_actions import act_as_job, done_words, draft_read, skipped_words, undone_words
 from vault.web.memory_forms import chosen_read, chosen_text, day_read, member_read
 
 TITLES: dict[str, Promise] = {
@@ -73,6 +82,7 @@ UNDO = {
     BulkAction.ARCHIVE: BulkAction.ACTIVATE,
     BulkAction.COOL: BulkAction.WARM,
     BulkAction.WARM: BulkAction.COOL,
+    **{action: action for action in VERSIONED},  # by the versions that they made
 }
 AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
 NAMED = 5  # up to so many memories are named, more are only counted
@@ -109,6 +119,19 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         record_and_return_denial(actor=actor, denial=denial, path=request.path)
     request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since, has_undo=has_undo)
     return see_other(_next_address(form, request))
+
+
+@require_POST
+@page
+def memories_bulk_undo(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Take back a tag, a move or an expiry of the memories that still have it."""
+    action = member_read(BulkAction, request.POST, "action")
+    if action not in VERSIONED:
+        raise Invalid(errors=[FieldError("action", "choose one")])
+    outcome = bulk_undo(actor=actor, action=action, chosen=chosen_read(request.POST))
+    words = undone_words(len(outcome.done), len(outcome.skipped))
+    request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
+    return see_other(_next_address(request.POST, request))
 
 
 def _draw_job_count(request: HttpRequest, actor: Actor, action: str, ids: list[UUID]) -> HttpResponseBase:
@@ -214,7 +237,15 @@ def _make_undo(
     undo = UNDO.get(action) if outcome.done and has_undo else None
     ids = [chosen_text(cube_id, version) for cube_id, version in outcome.done.items()] if undo else []
     again = since.isoformat() if action is BulkAction.UNFREEZE else ""
-    return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after, "since": again}
+    address = reverse("memories_bulk_undo") if action in VERSIONED else ""
+    return {
+        "words": words,
+        "action": str(undo) if undo else "",
+        "ids": ids,
+        "next": after,
+        "since": again,
+        "address": address,
+    }
 
 
 def _next_address(form: QueryDict, request: HttpRequest) -> str:

@@ -92,6 +92,7 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/", memories.memory, name="memory"),
     path("memories/new/", memory_add.memory_add, name="memory_add"),
     path("memories/bulk/", memory_bulk.memories_bulk, name="memories_bulk"),
+    path("memories/bulk/undo/", memory_bulk.memories_bulk_undo, name="memories_bulk_undo"),
     path("memories/playground/", playground.playground, name="playground"),
     path("memories/views/", saved_views.views, name="views"),
     path("memories/views/<uuid:view_id>/remove/", saved_views.remove, name="view_remove"),

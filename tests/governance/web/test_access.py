@@ -48,6 +48,14 @@ def test_a_grant_is_given_and_revoked_on_the_page_of_its_object(world: World, me
     revoke = page.partition('action="/access/grants/')[2].partition('"')[0]
     assert alice.post(f"/access/grants/{revoke}", {"from": "object"})["Location"] == address
     assert signed_in(world.bob).get(f"/memories/{memory_id}/").status_code == 404
+    page = alice.get(address).content.decode()
+    assert 'action="/access/grants/again/"' in page
+    assert 'data-key="z"' in page
+    for other in (world.bob, world.charlie):
+        assert signed_in(other).post("/access/grants/again/")["Location"] == "/access/", "nothing of theirs was revoked"
+    assert alice.post("/access/grants/again/")["Location"] == address
+    assert "may read" in alice.get(address).content.decode()
+    assert signed_in(world.bob).get(f"/memories/{memory_id}/").status_code == 200
 
 
 def test_page_shows_the_grants_of_an_earlier_time_without_revoking_them(world: World, memory_id: str) -> None:

@@ -169,6 +169,7 @@ def test_an_action_changes_what_was_selected_and_nothing_else(
     world: World, ids: list[str], form: dict[str, str], field: str, value: object
 ) -> None:
     client, api = signed_in(world.alice), world.client("alice")
+    before = api.get(f"memories/{ids[0]}/").json[field]
     assert client.post(BULK, {**form, "id": ids[:2], "confirmed": "yes"}).status_code == 303
 
     def value_of(memory: str) -> object:
@@ -177,6 +178,20 @@ def test_an_action_changes_what_was_selected_and_nothing_else(
 
     assert [value_of(memory_id) for memory_id in ids[:2]] == [value, value]
     assert value_of(ids[2]) != value
+    if form["action"] == "freeze":
+        return
+    page = page_of(client, "/memories/")
+    assert f'action="{BULK}undo/"' in page
+    versions = [api.get(f"memories/{memory_id}/").json["version"] for memory_id in ids[:2]]
+    undo = {"action": form["action"], "id": [f"{ids[0]}@{versions[0]}", f"{ids[1]}@{versions[1]}"]}
+    changed = {"tags": [], "namespace": "/team", "expires_at": None}
+    assert api.patch(f"memories/{ids[1]}/", changed, if_match=f'"{versions[1]}"').status == 200
+    assert signed_in(world.bob).post(f"{BULK}undo/", undo).status_code == 403
+    signed_in(world.charlie).post(f"{BULK}undo/", undo)
+    assert value_of(ids[0]) == value
+    assert client.post(f"{BULK}undo/", undo).status_code == 303
+    assert value_of(ids[0]) == (before["path"] if isinstance(before, dict) else before)
+    assert "changed back" in page_of(client, "/memories/")
 
 
 @pytest.mark.parametrize(
