@@ -202,6 +202,9 @@ def _denying_policy(failure: Forbidden) -> str:
     }
 
 
+SESSION_ENDED = Explanation(_("Your session has ended."), _("Sign in, then send again what you wrote below."))
+
+
 def explanation_of(failure: DomainError) -> Explanation:
     """Return the title and advice for `failure`; a test checks that every error class has them."""
     if isinstance(failure, SharingForbidden):

@@ -23,7 +23,7 @@ from governance.denials import record_and_return_denial
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
-from governance.web.explanations import detail_of, explanation_of
+from governance.web.explanations import SESSION_ENDED, detail_of, explanation_of
 from governance.web.return_page import is_here
 from governance.web.sessions import actor_of_session, request_id, web_actor, web_context, web_person
 
@@ -146,12 +146,27 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     """Return the response for `failure`: a page, a part of one, or JSON for a script. Records a denial."""
     failure = _record_denial(request, failure)
     if isinstance(failure, Unauthenticated):
-        return _redirect_to_sign_in(request)
+        texts = [] if wants_events(request) else _read_long_texts(request)
+        return _session_end_page(request, failure, texts) if texts else _redirect_to_sign_in(request)
     if isinstance(failure, SecondFactorRequired) and not wants_events(request):
         return go(request, reverse("second_factor"))
     if wants_events(request):
         return _problem_json(request, failure)
     return _problem_page(request, failure, "shared/_error.html" if wants_part(request) else "shared/error.html")
+
+
+def _session_end_page(request: HttpRequest, failure: Unauthenticated, texts: list[str]) -> HttpResponse:
+    """Show what was written into a form after its session had ended, with the way to sign in and back."""
+    before = _previous_page(request) or reverse("home")
+    context = {
+        "status": HTTPStatus.UNAUTHORIZED,
+        "failure": failure,
+        "explanation": SESSION_ENDED,
+        "typed": texts,
+        "sign_in": f"{reverse('sign_in')}?{urlencode({'next': before})}",
+    }
+    template = "shared/_error.html" if wants_part(request) else "shared/error.html"
+    return draw(request, template, context, status=HTTPStatus.UNAUTHORIZED)
 
 
 def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> HttpResponse:

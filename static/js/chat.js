@@ -63,7 +63,11 @@ async function open(question, signal) {
     headers: { Accept: "text/event-stream" },
   });
   if (response.status === 401) {
-    location.assign((await response.json()).sign_in);
+    const way = new URL((await response.json()).sign_in, location.href);
+    const back = new URL(location.href);
+    back.searchParams.set("q", question);
+    way.searchParams.set("next", back.pathname + back.search);
+    location.assign(way);
     throw new Refused("");
   }
   if (!response.ok) {

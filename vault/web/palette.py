@@ -1,5 +1,6 @@
 """The suggestions under the search field of every page: memories, actions, pages."""
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -25,6 +26,7 @@ MEMORIES, PAGES = 6, 6  # shown
 def palette(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the suggestions, a part of a page. Without words it shows the newest memories. Writes: AuditEntry."""
     text = request.GET.get("q", "").strip()[:LONGEST_TEXT].replace("\x00", "")
+    pages = _find_pages(actor, text)
     page_found = memories_page(actor=actor, query=MemoryQuery(text=text), size=MEMORIES)
     context = {
         "text": text,
@@ -33,7 +35,8 @@ def palette(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "is_nearest": page_found.is_nearest,
         "all_address": f"{reverse('memories')}?{urlencode({'q': text})}",
         "actions": _list_actions(actor, text),
-        "pages": _find_pages(actor, text),
+        "pages": pages,
+        "pages_first": bool(pages) and bool(text) and (page_found.is_nearest or _names_a_page(pages, text)),
     }
     return draw(request, "shared/_palette_list.html", context)
 
@@ -52,3 +55,8 @@ def _list_actions(actor: Actor, text: str) -> list[Link]:
 def _find_pages(actor: Actor, text: str) -> list[Link]:
     links = [link for group in navigation_of(actor, "") for link in group.links] + settings_of(actor, "")
     return [link for link in links if text.casefold() in link.label.casefold()][:PAGES]
+
+
+def _names_a_page(pages: Sequence[Link], text: str) -> bool:
+    """Return whether the text begins the name of a page: its reader wants to go there."""
+    return any(str(link.label).casefold().startswith(text.casefold()) for link in pages)

@@ -135,6 +135,21 @@ def test_scripts_get_401_instead_of_the_sign_in_page(world: World) -> None:
     assert (stream.status_code, stream.json()["sign_in"]) == (401, "/sign-in/")
 
 
+def test_what_was_typed_is_shown_after_the_session_has_ended(world: World) -> None:
+    client = signed_in(world.alice)
+    client.cookies.clear()
+    text = "The heron nests by the weir since spring."
+    form = {"content": text, "csrfmiddlewaretoken": "x" * 64, "next": "/memories/new/"}
+    for headers in ({}, {"HX-Request": "true"}):
+        answer = client.post("/memories/new/", form, headers={**headers, "Referer": "http://testserver/memories/?q=a"})
+        page = answer.content.decode()
+        assert answer.status_code == 401
+        assert f"readonly>{text}</textarea>" in page
+        assert "xxxx" not in page
+        assert "/sign-in/?next=" in page
+    assert client.post("/memories/new/", {"content": "Short."})["Location"] == "/sign-in/"
+
+
 def test_the_language_can_be_switched(world: World) -> None:
     client = signed_in(world.alice)
     assert 'lang="en"' in client.get("/chat/").content.decode()
