@@ -206,7 +206,9 @@ def _similarity_expression(vector: HalfVector, least: float) -> Combinable:
     A cosine below `least` counts as that, so that a bad match of one does not undo a good match of the other.
     """
     of_texts = CosineDistance("vector", vector)
-    of_memories = Coalesce(NearestPartDistance("contents", Value(vector.to_text())), of_texts, output_field=FloatField())
+    of_memories = Coalesce(
+        NearestPartDistance("contents", Value(vector.to_text())), of_texts, output_field=FloatField()
+    )
     return (Greatest(1.0 - of_texts, least) + Greatest(1.0 - of_memories, least)) / 2.0
 
 
