@@ -30,6 +30,7 @@ from vault.packs.wordings import items_personalise
 from vault.store.contracts import subscribers_count
 from vault.store.payments import payment_provider
 from vault.store.rules import OFFICIAL_TRUST, Terms
+from vault.store.selections import select_items, selection_open
 from vault.store.subscriptions import LIVE, compare_ask
 from vault.vocabulary import ContractState, PackState, PublicationState, QuotaPeriod, Source
 
@@ -85,7 +86,7 @@ def pack_install(run: JobRun) -> Callable[[], Step]:
     def write() -> Step:
         rows = Subscription.objects.select_related("namespace").select_for_update(of=("self",))
         locked = rows.get(id=row.id)
-        if (locked.state in CLOSED) != (row.state in CLOSED):
+        if (locked.state in CLOSED) != (row.state in CLOSED) or bytes(locked.selection) != bytes(row.selection):
             return Step(state={"after": "a change"})
         return _install_part(run, locked, target)
 
@@ -114,19 +115,20 @@ def compare_versions(row: Subscription, target: Target) -> Changes:
 
 
 def find_target(system: Actor, row: Subscription, number: str) -> Target:
-    """Return the version with this number, or else the newest in the subscription's range, read from its publisher.
+    """Return the version with this number, or else the newest in the subscription's range, with the selected memories.
 
     Runs outside any transaction. Returns NOTHING if the installed version was withdrawn and the range has no other.
-    Raises Conflict if no version may be installed.
+    Raises Conflict if no version may be installed; ProviderUnavailable; KeyUnavailable.
     """
     with acting(system):
         is_listed = Listing.objects.filter(id=row.publication_id, is_offered=True).exists()
     with acting(_publisher_actor(row)):
         offered = _installable_versions(row, is_listed)
         wanted = number or str(range_read(row.range).newest(map(number_read, offered)) or "")
-        if wanted in offered:
-            version = PackVersion.objects.get(id=offered[wanted])
-            return Target(wanted, items_personalise(version, file_read(file_open(version)).items, row.tenant_id))
+        version = PackVersion.objects.defer(None).get(id=offered[wanted]) if wanted in offered else None
+        items = items_personalise(version, file_read(file_open(version)).items, row.tenant_id) if version else ()
+    if version is not None:
+        return Target(wanted, select_items(selection_open(row), version, items))
     if number or row.state == ContractState.REQUESTED:
         raise Conflict("The publisher offers no version that the range of the subscription takes.")
     return NOTHING

@@ -1,8 +1,8 @@
-"""Vectors of the contents of packs in the catalogue."""
+"""Vectors of the contents of packs in the catalogue, and subscriptions to a part of a pack."""
 
 import pgvector.django
 from django.contrib.postgres.fields import ArrayField
-from django.db import migrations
+from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
@@ -10,4 +10,5 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField("listing", "contents", ArrayField(pgvector.django.HalfVectorField(), null=True)),
+        migrations.AddField("subscription", "selection", models.BinaryField(default=bytes, db_default=b"")),
     ]
