@@ -38,7 +38,8 @@ class SubscriptionDraft:
     """A subscription to create. range: versions to install, such as `*` or `^1.2.0`. persona_id: for which to mount the
     pack.
 
-    purposes: a subset of the purposes that the terms permit; empty: all of them. selection: the part of the pack to take.
+    purposes: a subset of the purposes that the terms permit; empty: all of them. selection: the part of the pack that
+    is taken.
     """
 
     publication_id: UUID

@@ -318,3 +318,25 @@ def test_subscription_to_a_part_takes_tagged_and_near_memories_through_updates(
     assert page.post(f"/store/subscriptions/{subscription['id']}/", form).status_code == 303
     run_jobs()
     assert len(olivia.list_contents(asked)) == 4
+
+
+def test_memories_of_a_pack_have_the_dates_of_the_pack_in_answers(olivia: Contract, charlie: Contract) -> None:
+    pack = pack_of(charlie, "rails")
+    happened = charlie.add("The viaduct was opened.", event_time="2019-05-02T12:00:00Z")["id"]
+    message = {"role": "user", "content": "The tunnel is damp.", "timestamp": "2018-03-04T12:00:00Z"}
+    said = charlie.post("memories/", {"messages": [message], "infer": False}).json["results"][0]["id"]
+    plain = charlie.add("The depot has nine tracks.")["id"]
+    made = publish_version(charlie, build_version(charlie, pack, [happened, said, plain]))
+    built = charlie.get(f"packs/{pack}/versions/1.0.0/").json["created_at"]
+    subscribe(olivia, made["id"])
+    memories = olivia.get("memories/?namespace=/packs/other/rails").json["results"]
+    dates = {memory["content"]: (memory["said_at"], memory["event_time"]) for memory in memories}
+    assert dates["The tunnel is damp."] == ("2018-03-04T12:00:00Z", "2018-03-04T12:00:00Z")
+    assert dates["The viaduct was opened."] == (None, "2019-05-02T12:00:00Z")
+    assert dates["The depot has nine tracks."][0] is not None
+    assert built <= dates["The depot has nine tracks."][0] < memories[0]["created_at"]
+    conversation = olivia.post("conversations/", {}).json["id"]
+    assert olivia.post("mounts/", {"namespace": "/packs/other/rails", "conversation": conversation}).status == 201
+    for question, date in (("Is the tunnel damp?", "4 March 2018"), ("Was the viaduct opened?", "2 May 2019")):
+        answer = olivia.post(f"conversations/{conversation}/turns/", {"content": question}).json["content"]
+        assert date in answer
