@@ -312,10 +312,14 @@ def test_subscription_to_a_part_takes_tagged_and_near_memories_through_updates(
     assert olivia.patch(here, {"tags": ["none"], "query": ""}).json["tags"] == ["none"]
     run_jobs()
     assert olivia.list_contents(asked) == []
-    page = signed_in(world.olivia)
+    persona = olivia.post("personas/", {"name": "Ranger", "kind": "agent"}).json["id"]
+    page, address = signed_in(world.olivia), f"/store/subscriptions/{subscription['id']}/"
+    assert "Mount on Ranger" in page.get(address).content.decode()
+    assert page.post(f"{address}mount/", {"place": f"persona {persona}"}).status_code == 303
+    assert "Mount on Ranger" not in page.get(address).content.decode()
     form = {"range": "*", "delivery": "pull", "tags": "", "query": ""}
-    assert page.post(f"/store/subscriptions/{subscription['id']}/", {**form, "query": "x" * 301}).status_code == 422
-    assert page.post(f"/store/subscriptions/{subscription['id']}/", form).status_code == 303
+    assert page.post(address, {**form, "query": "x" * 301}).status_code == 422
+    assert page.post(address, form).status_code == 303
     run_jobs()
     assert len(olivia.list_contents(asked)) == 4
 
