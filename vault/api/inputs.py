@@ -325,7 +325,12 @@ class ContextInput(StrictSerializer):
     session_id = _make_label_field(
         help_text="Whose queue comes first. Default: the conversation that was written last."
     )
-    namespaces = serializers.ListField(child=PathField(), required=False, max_length=100)
+    namespaces = serializers.ListField(
+        child=PathField(),
+        required=False,
+        max_length=100,
+        help_text="Only memories in these; with `persona`, its memories and those in these.",
+    )
     filters = FiltersField(required=False)
 
 
