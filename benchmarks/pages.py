@@ -42,7 +42,7 @@ from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.content.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.models import Conversation, Cube, Listing, Pack, PackVersion, Publication
-from vault.packs.listings import GROUPS, listing_write
+from vault.packs.listings import GROUPS, SIGNATURES, listing_write
 from vault.providers.registry import embedder
 from vault.store.rules import Terms, terms_json
 from vault.vocabulary import EXTRACTIVE, PackState, PackTopic, PublicationState, Visibility
@@ -234,6 +234,7 @@ def _fill_contents(publisher: Actor) -> None:
         for place, row in enumerate(rows):
             row.contents = [pool[(place * GROUPS + step) % len(pool)] for step in range(GROUPS)]
         Listing.objects.bulk_update(rows, ["contents"], batch_size=100)
+        Listing.objects.filter(tenant_id=publisher.tenant_id, signatures=None).update(signatures=SIGNATURES)
 
 
 def _member(actor: Actor) -> Actor:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from django.db.models.expressions import RawSQL
 from pgvector import HalfVector
 
 from governance.access.decisions.rules import Target
@@ -27,6 +28,9 @@ OF_VERSION = ("number", "count", "digest", "key_id", "languages")
 APPROVED = ("visibility", "tenants", "terms", "published_at")
 LONGEST_README = 2_000  # characters of it that a search by meaning looks at
 GROUPS = 8  # of a version's memories: one vector for each
+SIGNATURES = RawSQL(
+    "(SELECT array_agg(binary_quantize(part))::varbit[] FROM unnest(array_append(contents, vector)) AS part)", []
+)
 
 
 def listing_write(*, actor: Actor, publication: Publication, is_approved: bool = False) -> None:
@@ -44,7 +48,7 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
         row = row or Listing(id=publication.id, tenant_id=actor.tenant_id, pack_id=publication.pack_id)
         before = row.texts
         if row.version_id != publication.version_id:
-            row.vector, row.contents, row.model = None, None, ""
+            row.vector, row.contents, row.signatures, row.model = None, None, None, ""
         _copy_texts(row, publication)
         if is_approved:
             for name in APPROVED:
@@ -86,6 +90,7 @@ def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
             same_row = Listing.objects.filter(tenant_id=actor.tenant_id, id=row.id, texts=row.texts)
             same_row = same_row.filter(version_id=row.version_id, is_offered=row.is_offered)
             same_row.update(vector=vector, contents=contents.get(row.version_id, []), model=model.name)
+            same_row.update(signatures=SIGNATURES)
 
     return write
 

@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 MOST_WORDS = 8
 NEAREST = 50  # publications that a search by meaning finds
+COMPARED = 200  # those with the nearest signatures, whose vectors are compared
 LEAST_SIMILAR = 0.15  # mean of two calibrated cosines with a text: of a pack's own texts, and of its nearest memories
 
 
@@ -57,6 +58,17 @@ ORDERS = {
     CatalogueOrder.RATED: "-rating",
     CatalogueOrder.NEWEST: "-published_at",
 }
+
+
+class NearestSignatureDistance(Func):
+    """The smallest number of different bits between the signatures of a row and that of a vector; of a row without
+    signatures, that of its own vector."""
+
+    output_field = FloatField()
+    template = (
+        "(SELECT min(part <~> binary_quantize(%(expressions)s::halfvec)) "
+        "FROM unnest(coalesce(signatures, ARRAY[binary_quantize(vector)]::varbit[])) AS part)"
+    )
 
 
 class NearestPartDistance(Func):
@@ -125,7 +137,9 @@ def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
     similarity = _similarity_expression(vector, to_cosine(0.0, *scale))
     with acting(actor):
         rows = Listing.objects.filter(is_offered=True, model=model.name)
-        nearest = rows.annotate(similarity=similarity).order_by("-similarity", "id")
+        bits = rows.annotate(bits=NearestSignatureDistance(Value(vector.to_text()))).order_by("bits", "id")
+        compared = Listing.objects.filter(id__in=bits.values("id")[:COMPARED])
+        nearest = compared.annotate(similarity=similarity).order_by("-similarity", "id")
         found = nearest.values_list("id", "similarity")[:NEAREST]
         least = to_cosine(LEAST_SIMILAR, *scale)
         return Wanted(query, tuple(listing_id for listing_id, cosine in found if cosine >= least))

@@ -129,5 +129,5 @@ def test_memories_of_private_and_yanked_packs_are_searched_for_nobody_else(
     assert charlie.post(f"packs/{pack}/versions/1.0.0/yank/", {"reason": "Wrong."}).status == 200
     assert "dikes" not in pack_names(olivia, "sandbags for a breach") + pack_names(charlie, "sandbags for a breach")
     with acting(world.charlie.actor):
-        (row,) = Listing.objects.filter(name="dikes").values("vector", "contents", "model")
-    assert row == {"vector": None, "contents": None, "model": ""}
+        (row,) = Listing.objects.filter(name="dikes").values("vector", "contents", "signatures", "model")
+    assert row == {"vector": None, "contents": None, "signatures": None, "model": ""}
