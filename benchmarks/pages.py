@@ -16,11 +16,13 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.db import connection
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pgvector import HalfVector
 
 from benchmarks.client import BenchmarkError
 from benchmarks.databases import vacuum_and_analyse
@@ -39,8 +41,9 @@ from governance.vocabulary import Channel, PolicyKind, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.content.drafts import CubeChanges
 from vault.cubes.services import cube_update
-from vault.models import Conversation, Cube, Pack, PackVersion, Publication
-from vault.packs.listings import listing_write
+from vault.models import Conversation, Cube, Listing, Pack, PackVersion, Publication
+from vault.packs.listings import GROUPS, SIGNATURES, listing_write
+from vault.providers.registry import embedder
 from vault.store.rules import Terms, terms_json
 from vault.vocabulary import EXTRACTIVE, PackState, PackTopic, PublicationState, Visibility
 
@@ -117,7 +120,10 @@ def pages(measuring: Measuring) -> dict[str, Any]:
 
 def catalogue(packs: int, rounds: int) -> dict[str, Any]:
     """Return the figures of the catalogue pages with `packs` publications, which are kept. Raises BenchmarkError."""
-    packs_stock(owner_of(PUBLISHER).actor, packs)
+    publisher = owner_of(PUBLISHER).actor
+    packs_stock(publisher, packs)
+    await_jobs(publisher)
+    _fill_contents(publisher)
     vacuum_and_analyse()
     browser = _sign_in(_member(owner_of("benchmark-catalogue").actor))
     sizes = {str(packs): _measure(browser, CATALOGUE, {}, rounds)}
@@ -216,6 +222,19 @@ def packs_stock(publisher: Actor, count: int) -> None:
         for offer in offers:
             offer.refresh_from_db(fields=["published_at"])
             listing_write(actor=system, publication=offer, is_approved=True)
+
+
+def _fill_contents(publisher: Actor) -> None:
+    """Give the rows of packs without files the vectors that their memories would have: a few of one pool in turn."""
+    sentences = [f"The {bird} was at place {number}." for bird in ("heron", "swift", "wren") for number in range(32)]
+    pool = [HalfVector(vector) for vector in embedder().embed(sentences)]
+    with acting(publisher):
+        empty = Q(contents=None) | Q(contents=[])
+        rows = list(Listing.objects.filter(empty, tenant_id=publisher.tenant_id).only("id"))
+        for place, row in enumerate(rows):
+            row.contents = [pool[(place * GROUPS + step) % len(pool)] for step in range(GROUPS)]
+        Listing.objects.bulk_update(rows, ["contents"], batch_size=100)
+        Listing.objects.filter(tenant_id=publisher.tenant_id, signatures=None).update(signatures=SIGNATURES)
 
 
 def _member(actor: Actor) -> Actor:

@@ -35,7 +35,7 @@ from vault.namespaces import webhooks
 from vault.overview.counts import counts_write
 from vault.overview.digests import digests_send
 from vault.packs import services as packs
-from vault.packs.listings import listings_embed, trials_index
+from vault.packs.listings import listings_embed
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
 from vault.store import comparison, installation
@@ -115,6 +115,6 @@ event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)
 event_handler(Topic.STORE_CHANGED, weight=Weight.INTERACTIVE)(subscribers_inform)
 event_handler(Topic.STORE_READ)(reads_report)
 event_handler(Topic.STORE_RATED)(ratings_report)
-event_handler(Topic.LISTINGS_WRITTEN)(combine_handlers(listings_embed, trials_index))
+event_handler(Topic.LISTINGS_WRITTEN)(listings_embed)
 event_handler(Topic.STORE_PROPOSED)(proposals_deliver)
 event_handler(Topic.STORE_ANSWERED)(answers_deliver)

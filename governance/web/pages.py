@@ -13,7 +13,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
-from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
 from governance.accounts.rules import SignedIn
@@ -22,7 +21,6 @@ from governance.database import run_again
 from governance.denials import record_and_return_denial
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
-from governance.tenants.selectors import me_get
 from governance.web.explanations import SESSION_ENDED, detail_of, explanation_of
 from governance.web.return_page import is_here
 from governance.web.sessions import actor_of_session, request_id, web_actor, web_context, web_person
@@ -87,10 +85,8 @@ def person_page(view: PersonView[Asked]) -> View[Asked]:
 def draw(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
-    """Render a page. Its `me` is the signed-in actor, loaded only if the template uses it (two queries)."""
-    actor: Actor | None = getattr(request, "actor", None)
-    me = SimpleLazyObject(lambda: me_get(actor=actor)) if actor else None
-    return render(request, template, {"me": me, **(context or {})}, status=status)
+    """Render a page. governance/web/context.py adds the data of its frame."""
+    return render(request, template, context, status=status)
 
 
 def see_other(address: str) -> HttpResponseRedirect:

@@ -49,6 +49,7 @@ LISTED = {
     "vault/lifecycle/summaries.py": "sentences are chosen by a job, and opened as quotes for each reader",
     "vault/store/comparison.py": SYSTEM,
     "vault/store/installation.py": SYSTEM,
+    "vault/store/selections.py": SYSTEM,
     "vault/store/upgrades.py": "counts a read with `pack_read_require` before it compares",
     "vault/store/trials.py": "a bounded share, counted for each organisation",
     "vault/store/catalogue.py": "samples that the publisher shows to everybody",

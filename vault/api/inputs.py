@@ -279,7 +279,10 @@ class SearchInput(StrictSerializer):
         child=PathField(), required=False, max_length=100, help_text="Exact paths, without what lies below them."
     )
     personas = serializers.ListField(
-        child=PersonaField(), required=False, max_length=100, help_text="Ids or names; memories of any of them."
+        child=PersonaField(),
+        required=False,
+        max_length=100,
+        help_text="Ids or names; memories of any of them, and beside them those of `namespaces`.",
     )
     session_id = _make_label_field()
     task_id = _make_label_field()
@@ -296,7 +299,8 @@ class SearchInput(StrictSerializer):
     prefer = OneOfField(
         Preference,
         required=False,
-        help_text="official: of what fits, statements of trusted packs first; personal: the organisation's own.",
+        help_text="official: of what fits, statements of trusted packs first; personal: the organisation's own. A "
+        "statement whose validity has ended comes after all that fit.",
     )
     explain = FlagField(
         required=False,
@@ -321,7 +325,12 @@ class ContextInput(StrictSerializer):
     session_id = _make_label_field(
         help_text="Whose queue comes first. Default: the conversation that was written last."
     )
-    namespaces = serializers.ListField(child=PathField(), required=False, max_length=100)
+    namespaces = serializers.ListField(
+        child=PathField(),
+        required=False,
+        max_length=100,
+        help_text="Only memories in these; with `persona`, its memories and those in these.",
+    )
     filters = FiltersField(required=False)
 
 

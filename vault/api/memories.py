@@ -223,7 +223,12 @@ class ContextView(ApiView):
         named = {"personas": [persona]} if persona else {}
         found = context_assemble(actor=actor, search=make_search(body | named), token_budget=budget)
         items = [
-            {"id": str(item.hit.view.cube.id), "layer": item.hit.view.cube.layer, "tokens": item.tokens}
+            {
+                "id": str(item.hit.view.cube.id),
+                "layer": item.hit.view.cube.layer,
+                "pack": item.hit.view.pack or None,
+                "tokens": item.tokens,
+            }
             for item in found.items
         ]
         return Response({"text": found.text, "items": items, "tokens": found.tokens})

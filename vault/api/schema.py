@@ -275,6 +275,7 @@ class ConversationListSchema(PageSchema):
 class ContextItemSchema(Schema):
     id = serializers.UUIDField()
     layer = serializers.ChoiceField(choices=list(Layer))
+    pack = serializers.CharField(allow_null=True, help_text="The pack that brought the memory, if one did.")
     tokens = serializers.IntegerField()
 
 

@@ -33,6 +33,7 @@ from vault.store.contracts import (
     contract_revoke,
     contracts_list,
 )
+from vault.store.selections import EVERYTHING, LONGEST_QUERY, MOST_TAGS, Selection, selection_open
 from vault.store.subscriptions import (
     Requested,
     SubscriptionDraft,
@@ -59,6 +60,24 @@ RANGE = (
 MOST_SHOWN = 1_000
 
 
+def _make_tags_field() -> serializers.ListField:
+    return serializers.ListField(
+        child=TextField(max_length=100),
+        max_length=MOST_TAGS,
+        required=False,
+        help_text="Take only memories with one of these tags, and those near `query`. Both empty: all.",
+    )
+
+
+def _make_query_field() -> TextField:
+    return TextField(
+        max_length=LONGEST_QUERY,
+        required=False,
+        allow_blank=True,
+        help_text="Take only memories near this in meaning, and those with one of `tags`.",
+    )
+
+
 class SubscriptionInput(StrictSerializer):
     publication = serializers.UUIDField()
     range = TextField(max_length=20, required=False, help_text=f"{RANGE} Default: any.")
@@ -70,6 +89,8 @@ class SubscriptionInput(StrictSerializer):
         help_text="Of those that the terms permit. Default: all of them.",
     )
     persona = serializers.UUIDField(required=False, help_text="On which the pack is mounted at once.")
+    tags = _make_tags_field()
+    query = _make_query_field()
 
 
 class SubscriptionChangesInput(StrictSerializer):
@@ -79,6 +100,8 @@ class SubscriptionChangesInput(StrictSerializer):
         required=False,
         help_text="An official source: its trust is 0.9, and its versions are compared with own memories.",
     )
+    tags = _make_tags_field()
+    query = _make_query_field()
 
 
 class UpgradeInput(StrictSerializer):
@@ -120,6 +143,8 @@ class SubscriptionSchema(AgreementSchema):
     range = serializers.CharField()
     delivery = serializers.ChoiceField(choices=list(Delivery))
     trusted = serializers.BooleanField()
+    tags = serializers.ListField(child=serializers.CharField(), help_text="Of the memories that are taken. Empty: any.")
+    query = serializers.CharField(help_text="What the memories that are taken are about. Empty: anything.")
     available = serializers.CharField(allow_null=True, help_text="A newer version that the range takes.")
     reads_left = serializers.IntegerField(allow_null=True, help_text="In the present period; null: no limit.")
 
@@ -225,6 +250,7 @@ class SubscriptionsView(ApiView):
             delivery=Delivery(body.get("delivery", Delivery.PULL)),
             purposes=tuple(dict.fromkeys(body.get("purposes", ()))),
             persona_id=body.get("persona"),
+            selection=_read_selection(body, EVERYTHING),
         )
         return self.post_once(lambda: Reply(202, _requested_json(subscription_create(actor=actor, draft=draft))))
 
@@ -239,18 +265,26 @@ class SubscriptionDetailView(ApiView):
 
     @describe("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
     def patch(self, request: Request, subscription_id: UUID) -> Response:
-        """Change the range and delivery of versions, and whether the pack is trusted as an official source."""
+        """Change the range and delivery of versions, whether the pack is trusted as an official source, and its part.
+
+        If `tags` or `query` change, a job installs the memories that they take, and removes the others.
+        """
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
             body = read(SubscriptionChangesInput, request)
         delivery = Delivery(body["delivery"]) if "delivery" in body else None
+        selection = None
+        if {"tags", "query"} & body.keys():
+            present = subscription_get(actor=actor, subscription_id=subscription_id)
+            selection = _read_selection(body, selection_open(present.row))
         view = subscription_update(
             actor=actor,
             subscription_id=subscription_id,
             range=body.get("range"),
             delivery=delivery,
             is_trusted=body.get("trusted"),
+            selection=selection,
         )
         return Response(subscription_json(view))
 
@@ -448,8 +482,14 @@ def _requested_json(requested: Requested) -> dict[str, Any]:
     return {"subscription": subscription_json(requested.view), "job": job_json(requested.job)}
 
 
+def _read_selection(body: dict[str, Any], present: Selection) -> Selection:
+    """Return the part of the pack that a body asks for. present: the values of the fields that it does not name."""
+    tags = tuple(dict.fromkeys(body.get("tags", present.tags)))
+    return Selection(tags, body.get("query", present.query).strip())
+
+
 def subscription_json(view: SubscriptionView) -> dict[str, Any]:
-    row = view.row
+    row, selection = view.row, selection_open(view.row)
     return {
         "id": str(row.id),
         "publication": str(row.publication_id),
@@ -460,6 +500,8 @@ def subscription_json(view: SubscriptionView) -> dict[str, Any]:
         "range": row.range,
         "delivery": row.delivery,
         "trusted": row.is_trusted,
+        "tags": list(selection.tags),
+        "query": selection.query,
         "available": row.available or None,
         "reads_left": view.reads_left,
         **_agreement_json(view),

@@ -321,8 +321,8 @@ def _find_topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hi
 
 
 def _hit_time(hit: Hit) -> datetime:
-    """Return the time of the event, else the time of storing."""
-    return hit.view.cube.event_time or hit.view.cube.created_at
+    """Return the time of the event, else the time at which it was said or stored."""
+    return hit.view.cube.event_time or hit.view.cube.stated_at
 
 
 def _select_within_range(call: MemoryCall, hits: Sequence[Hit], now: datetime) -> list[Hit]:

@@ -47,7 +47,7 @@ def _pack_item(item: PackItem) -> Item:
         valid_from=item.valid_from,
         valid_to=item.valid_to,
     )
-    return Item(id=str(item.id), versions=(version,))
+    return Item(id=str(item.id), versions=(version,), said_at=item.said_at)
 
 
 def memos_entries(documents: Sequence[Document]) -> Entries:

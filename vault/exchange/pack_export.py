@@ -19,7 +19,7 @@ from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
 from vault.cubes.selectors import cubes_read
 from vault.models import ActionItem, Cube, CubeVersion
-from vault.packs.files import LARGEST_MEMORIES, MINIMUM_PRODUCT, MOST_MEMORIES, Item, PackWriter
+from vault.packs.files import LARGEST_MEMORIES, MOST_MEMORIES, Item, PackWriter
 from vault.packs.scan import LeavingRules, memories_scan, packs_drop
 from vault.vocabulary import FindingRule, SubjectRule, Treatment
 
@@ -59,7 +59,6 @@ def pack_blocks(actor: Actor, job: JobView, part: int, now: datetime) -> Iterato
         "version": "1.0.0",
         "title": f"Export, part {part} of {count}",
         "created_at": now,
-        "minimum_product_version": MINIMUM_PRODUCT,
     }
     return _write_blocks(actor, ids, stated)
 

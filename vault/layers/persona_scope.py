@@ -16,6 +16,7 @@ from vault.lexicon.normal import fold_name
 from vault.models import Conversation, Cube
 from vault.namespaces.mounts import MountPlaces, mounted_ids
 from vault.retrieval.queries import SearchQuery
+from vault.retrieval.scope import namespace_ids
 from vault.vocabulary import OWN_SPEAKERS
 
 ALIASES = ("alias", "aliases", "别名")  # attributes of a persona with other names of its member
@@ -29,15 +30,18 @@ def scope_to_persona(
     agent_id: UUID | None = None,
     session: str = "",
     is_own: bool = False,
+    namespaces: tuple[str, ...] = (),
 ) -> Actor:
     """Return the actor, speaking as a persona and reading only what belongs to it. Use inside `acting`.
 
     It reads memories of the persona, of the agent, without a persona, and in namespaces that are mounted for them or
     for the session. persona_id None: the actor's default persona, as which it reads but does not speak. A persona that
     the actor may no longer use is not spoken as, and its memories are read as far as other rights allow. is_own: the
-    session is a conversation of the actor with this persona and agent.
+    session is a conversation of the actor with this persona and agent. namespaces: paths that the call names, read as
+    mounted ones are.
 
-    Queries, once in a transaction: one for the persona, one for mounts, one with a session that is not `is_own`.
+    Queries, once in a transaction: one for the persona, one for mounts, one with a session that is not `is_own`, one
+    with namespaces.
     """
     session = session or actor.context.session
 
@@ -49,10 +53,11 @@ def scope_to_persona(
         speakers = frozenset(filter(None, (speaker.persona_id, agent_id)))
         mounted = mounted_ids(speaker, MountPlaces(speakers, session, actor.context.task, is_own))
         names = persona_names(persona) if persona else frozenset[str]()
-        scope = PersonaScope(personas, frozenset(mounted), names, session if is_own else "")
+        reachable = frozenset((*mounted, *namespace_ids(actor, namespaces)))
+        scope = PersonaScope(personas, reachable, names, session if is_own else "")
         return replace(speaker, persona_scope=scope)
 
-    return cached_in_transaction(("persona scope", actor, persona_id, agent_id, session, is_own), find)
+    return cached_in_transaction(("persona scope", actor, persona_id, agent_id, session, is_own, namespaces), find)
 
 
 def persona_names(persona: Persona) -> frozenset[str]:
@@ -85,7 +90,8 @@ def scope_to_search(actor: Actor, search: SearchQuery) -> Actor:
     if len(search.personas) == 1:
         with acting(actor):
             persona = persona_get(actor=actor, reference=search.personas[0], field="personas")
-            return scope_to_persona(actor, persona.id, session=search.session_id)
+            named = search.added_namespaces
+            return scope_to_persona(actor, persona.id, session=search.session_id, namespaces=named)
     conversation_id = _read_uuid(search.session_id)
     if search.personas or conversation_id is None:
         return actor

@@ -177,9 +177,13 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     try:
         actor = scope_to_search(actor, search)
     except UnknownPersona:
-        return Context(())
+        if not search.added_namespaces:
+            return Context(())
+        search = replace(search, personas=())
     free = replace(search, mode=SearchMode.HYBRID, top_k=FREE, with_messages=True)
-    named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
+    named = replace(
+        search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K, namespaces=search.restricting_namespaces
+    )
 
     origins: dict[UUID, Origin] = {}
 

@@ -48,8 +48,9 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
         unlisted = Q(kind__in=NAMED_OR_MOUNTED)
         return self.filter(~unlisted | Q(id__in=mounted)) if mounted else self.exclude(unlisted)
 
-    def without_chats(self) -> "NamespaceQuerySet":
-        return self.exclude(CHATS)
+    def without_chats(self, named: Collection[UUID] = ()) -> "NamespaceQuerySet":
+        """Return the namespaces that are no chats. named: ids of chats that stay."""
+        return self.exclude(CHATS & ~Q(id__in=named)) if named else self.exclude(CHATS)
 
 
 def _in_reach_of(actor: Actor) -> Q:

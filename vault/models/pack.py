@@ -4,7 +4,7 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
-from pgvector.django import HalfVectorField
+from pgvector.django import BitField, HalfVectorField
 
 from governance.models.base import TenantModel
 from governance.models.tenant import Member
@@ -121,13 +121,28 @@ class Publication(TenantModel):
 OFFERED = Q(is_offered=True)
 
 
+class SignatureField(BitField):
+    """The signs of a vector's numbers as bits, which PostgreSQL makes and compares."""
+
+    def db_type(self, connection: object) -> str:
+        return "bit varying"
+
+
+class ListingManager(models.Manager["Listing"]):
+    """Leaves out the vectors, which only statements compare."""
+
+    def get_queryset(self) -> models.QuerySet["Listing"]:
+        return super().get_queryset().defer("vector", "contents", "signatures")
+
+
 class Listing(TenantModel):
     """A publication in the catalogue. A row-level policy lets each tenant read the rows offered to it.
 
     The publisher writes the row and copies fields of pack and version into it (vault/packs/listings.py). id: of the
     publication; tenant: the publisher. visibility, tenants, terms: as approved. texts: the searched texts, in lower
-    case. vector: of its texts by `model`, for search by meaning, made after the write by an outbox event. rating: mean
-    stars, 0 before the first.
+    case. vector: of its texts by `model`, for search by meaning; contents: of groups of its version's memories, null
+    before the first; signatures: of all these, to compare first. They are made after the write by an outbox event.
+    rating: mean stars, 0 before the first.
     """
 
     publisher = models.CharField(max_length=200)
@@ -145,6 +160,8 @@ class Listing(TenantModel):
     languages = ArrayField(models.TextField())
     texts = models.TextField()
     vector = HalfVectorField(null=True)
+    contents = ArrayField(HalfVectorField(), null=True)
+    signatures = ArrayField(SignatureField(), null=True)
     model = models.CharField(max_length=100, blank=True, default="", db_default="")
     number = models.CharField(max_length=20)
     count = models.PositiveIntegerField()
@@ -159,7 +176,7 @@ class Listing(TenantModel):
     subscribers = models.PositiveIntegerField()
     published_at = models.DateTimeField()
 
-    objects: ClassVar[models.Manager["Listing"]]
+    objects: ClassVar[ListingManager] = ListingManager()
 
     class Meta:
         indexes = [

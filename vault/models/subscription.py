@@ -37,7 +37,8 @@ class Subscription(Agreement):
     """The subscriber's row: a publication of any tenant, installed as memories of a read-only namespace.
 
     used: reads in the period that began at `period_from`. available: a newer version within its range. is_trusted: its
-    memories get a higher trust, and each version is compared with the organisation's own memories.
+    memories get a higher trust, and each version is compared with the organisation's own memories. selection: the part
+    of the pack that is taken, sealed (vault/store/selections.py); empty: all of it.
     """
 
     publication_id = models.UUIDField()  # of another tenant, usually
@@ -52,6 +53,7 @@ class Subscription(Agreement):
     delivery = models.CharField(max_length=4, choices=[(delivery, delivery) for delivery in Delivery])
     available = models.CharField(max_length=20, blank=True, default="")
     is_trusted = models.BooleanField(default=False, db_default=False)
+    selection = models.BinaryField(default=bytes, db_default=b"")
     used = models.PositiveBigIntegerField(default=0)
     period_from = models.DateTimeField(db_default=Now())
     member = models.ForeignKey(

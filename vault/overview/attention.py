@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from django.db.models import Q
+from django.db.models import Count, Q
 
 from governance.access.decisions.rules import sees_private
 from governance.access.decisions.services import authorize, is_allowed
@@ -14,10 +14,10 @@ from governance.database import acting, database_now
 from governance.ids import uuid7_floor
 from governance.models import ApiKey, Job
 from governance.vocabulary import JobStatus, Permission
-from vault.models import Cube, Namespace, Review
-from vault.overview.selectors import Overview
+from vault.models import Cube, Namespace, Publication, Review, Subscription
+from vault.overview.selectors import SOON, Overview
 from vault.reviews.selectors import pairs_readable
-from vault.vocabulary import ReviewKind, ReviewStatus
+from vault.vocabulary import ContractState, ReviewKind, ReviewStatus
 
 MOST = 100  # a larger count is shown as 100+
 LOOKED_AT = 1_000  # of the newest open reviews and failed jobs
@@ -33,6 +33,9 @@ class Waiting(StrEnum):
     QUOTA = "quota"
     AUDIT = "audit"
     UNUSED_KEYS = "unused_keys"
+    PACK_APPROVALS = "pack_approvals"
+    PACK_UPDATES = "pack_updates"
+    PACK_ENDS = "pack_ends"
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Attention:
 
 
 def attention_list(*, actor: Actor, overview: Overview) -> list[Attention]:
-    """Return the open items, most urgent first. Raises Forbidden. Queries: at most three."""
+    """Return the open items, most urgent first. Raises Forbidden. Queries: at most five."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         return [item for item in _list_attention(actor, overview) if item.count]
@@ -93,8 +96,27 @@ def _list_attention(actor: Actor, overview: Overview) -> Iterator[Attention]:
     if is_allowed(actor, Permission.MEMORY_UPDATE):
         yield Attention(Waiting.REVIEWS, reviews_waiting(actor=actor))
         yield Attention(Waiting.EXPIRING, overview.expiring_soon)
+    if is_allowed(actor, Permission.STORE_MANAGE):
+        yield from _list_pack_items(actor)
     if is_allowed(actor, Permission.APIKEY_MANAGE):
         yield Attention(Waiting.UNUSED_KEYS, _count_unused_keys(actor))
+
+
+def _list_pack_items(actor: Actor) -> Iterator[Attention]:
+    """Yield versions that others offered for approval, newer versions of installed packs, and contracts that end within
+    SOON days, or ended or were revoked so many days ago. Two queries.
+    """
+    offered = Publication.objects.filter(tenant_id=actor.tenant_id, waiting__isnull=False)
+    yield Attention(Waiting.PACK_APPROVALS, len(offered.exclude(requested_by_id=actor.member_id)[: MOST + 1]))
+    now, span = database_now(), timedelta(days=SOON)
+    newer = Q(state=ContractState.ACTIVE) & ~Q(available="")
+    gone = Q(state=ContractState.REVOKED) & (Q(namespace__ended_at=None) | Q(namespace__ended_at__gte=now - span))
+    ends = Q(state=ContractState.ACTIVE, valid_to__range=(now - span, now + span)) | gone
+    counts = Subscription.objects.filter(newer | ends, tenant_id=actor.tenant_id).aggregate(
+        updates=Count("id", filter=newer), ends=Count("id", filter=ends)
+    )
+    yield Attention(Waiting.PACK_ENDS, counts["ends"])
+    yield Attention(Waiting.PACK_UPDATES, counts["updates"])
 
 
 def _count_unused_keys(actor: Actor) -> int:

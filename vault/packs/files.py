@@ -26,6 +26,7 @@ from vault.vocabulary import SemanticType
 
 FORMAT: Literal["mempack/1"] = "mempack/1"
 MINIMUM_PRODUCT = "0.1.0"  # the first release that reads this format
+MINIMUM_WITH_SAID = "0.2.0"  # the first that reads `said_at`
 MANIFEST, MEMORIES = "manifest.json", "memories.jsonl"
 LARGEST_FILE = 16 * 1024 * 1024  # bytes
 LARGEST_MANIFEST = 2 * 1024 * 1024
@@ -57,7 +58,9 @@ class PackInvalid(Invalid):
 
 @dataclass(frozen=True)
 class Item:
-    """One memory of a pack. id: equal in all versions of the pack. importance: 0..1."""
+    """One memory of a pack. id: equal in all versions of the pack. importance: 0..1. said_at: of a message, and of what
+    it states.
+    """
 
     id: UUID
     content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_CONTENT)] = field(
@@ -69,6 +72,7 @@ class Item:
     language: Annotated[str, StringConstraints(strict=True, max_length=8)] = ""
     importance: Share = 0.5
     event_time: datetime | None = None
+    said_at: datetime | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
@@ -190,8 +194,10 @@ def canonical(value: Any) -> bytes:
 
 
 def item_stated(item: Item) -> dict[str, Any]:
-    """Return the fields of a memory as a file states them."""
+    """Return the fields of a memory as a file states them: `said_at` only if there is one."""
     stated: dict[str, Any] = _ITEM.dump_python(item, mode="json")
+    if item.said_at is None:
+        del stated["said_at"]
     return stated
 
 
@@ -220,6 +226,7 @@ class PackWriter:
         self._digest = hashlib.sha256()
         self._digests: dict[str, str] = {}
         self._size = 0
+        self._has_said = False
 
     def __enter__(self) -> Self:
         return self
@@ -236,15 +243,19 @@ class PackWriter:
             self._digests[str(item.id)] = hashlib.sha256(line).hexdigest()
             self._digest.update(line + b"\n")
             self._size += self._lines.write(line + b"\n")
+            self._has_said |= item.said_at is not None
         if self._size > LARGEST_MEMORIES or len(self._digests) > MOST_MEMORIES:
             raise Invalid(f"A pack holds at most {MOST_MEMORIES} memories and {LARGEST_MEMORIES} bytes of text.")
         return self._sink.take()
 
     def close(self, stated: Mapping[str, Any], *, public_key: bytes, sign: Callable[[bytes], bytes]) -> bytes:
-        """Return the last bytes, with the signed manifest. stated: its fields except counts, digests and signature."""
+        """Return the last bytes, with the signed manifest. stated: its fields except counts, digests, the minimum
+        version and the signature.
+        """
         self._lines.close()
         unsigned = {
             **stated,
+            "minimum_product_version": MINIMUM_WITH_SAID if self._has_said else MINIMUM_PRODUCT,
             "format": FORMAT,
             "count": len(self._digests),
             "digest": _combine_digests(self._digests.values())
@@ -422,7 +433,8 @@ def _read_lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _check_item(item: Item, number: int) -> None:
-    times = [time for time in (item.event_time, item.valid_from, item.valid_to) if time is not None]
+    stated = (item.event_time, item.said_at, item.valid_from, item.valid_to)
+    times = [time for time in stated if time is not None]
     if not all(time.tzinfo is not None and is_in_range(time) for time in times):
         _refuse_file(f"Line {number} has a time without a zone, or out of range.")
     if item.valid_from and item.valid_to and item.valid_to <= item.valid_from:

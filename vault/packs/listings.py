@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from django.db.models.expressions import RawSQL
+from pgvector import HalfVector
+
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -11,8 +14,9 @@ from governance.models import Tenant
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic
+from vault.embeddings.groups import group_vectors
 from vault.models import Listing, Pack, PackVersion, Publication
-from vault.packs.excerpts import trial_seal
+from vault.packs.excerpts import trial_open, trial_seal
 from vault.packs.files import file_read
 from vault.packs.selectors import file_open
 from vault.packs.wordings import wordings_open
@@ -23,13 +27,17 @@ OF_PACK = ("name", "title", "description", "licence", "topic", "keywords")
 OF_VERSION = ("number", "count", "digest", "key_id", "languages")
 APPROVED = ("visibility", "tenants", "terms", "published_at")
 LONGEST_README = 2_000  # characters of it that a search by meaning looks at
+GROUPS = 8  # of a version's memories: one vector for each
+SIGNATURES = RawSQL(
+    "(SELECT array_agg(binary_quantize(part))::varbit[] FROM unnest(array_append(contents, vector)) AS part)", []
+)
 
 
 def listing_write(*, actor: Actor, publication: Publication, is_approved: bool = False) -> None:
     """Update the catalogue row of a publication. is_approved: its visibility and terms are approved too.
 
     A publication without an approval has no row. Without a version, hidden or banned, it keeps its row, but nobody
-    finds it.
+    finds it. Vectors of another version's memories are erased at once.
     Raises Forbidden. Writes: Listing, OutboxEvent?.
     """
     authorize(actor, Permission.STORE_MANAGE, Target("publication", publication.id, publication.tenant_id))
@@ -39,6 +47,8 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
             return
         row = row or Listing(id=publication.id, tenant_id=actor.tenant_id, pack_id=publication.pack_id)
         before = row.texts
+        if row.version_id != publication.version_id:
+            row.vector, row.contents, row.signatures, row.model = None, None, None, ""
         _copy_texts(row, publication)
         if is_approved:
             for name in APPROVED:
@@ -49,49 +59,51 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
 
 
 def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Embed the texts of catalogue rows. Raises ProviderUnavailable. Writes: Listing …."""
+    """Embed the texts of catalogue rows, and group the vectors of the memories of their versions.
+
+    A version without an index of trials by the present model gets one.
+    Raises ProviderUnavailable; KeyUnavailable. Writes: Listing …, PackVersion ….
+    """
     authorize(actor, Permission.STORE_MANAGE)
     ids = sorted({UUID(str(payload["listing"])) for payload in payloads})
+    model = embedder()
     with acting(actor):
         rows = list(Listing.objects.filter(tenant_id=actor.tenant_id, id__in=ids))
         packs = Pack.objects.filter(id__in=[row.pack_id for row in rows])
         readmes = dict(packs.values_list("id", "readme"))
-    model = embedder()
-    texts = ["\n".join((_compose_text(row), readmes.get(row.pack_id, "")[:LONGEST_README])) for row in rows]
-    if not texts:
+        offered = [row.version_id for row in rows if row.is_offered]
+        versions = list(PackVersion.objects.defer(None).defer("sealed", "wordings", "preview").filter(id__in=offered))
+        stale = [version for version in versions if version.trial_model != model.name and version.sealed]
+        files = [(version, file_open(version), wordings_open(version)) for version in stale]
+    if not rows:
         return lambda: None
-    vectors = model.embed(texts)
+    vectors = model.embed([_compose_text(row, readmes.get(row.pack_id, "")) for row in rows])
+    for version, content, wordings in files:
+        version.trial, version.trial_model = trial_seal(version, file_read(content).items, wordings)
+    contents = {version.id: _group_memories(version) for version in versions}
 
     def write() -> None:
+        for version in stale:
+            same = PackVersion.objects.filter(id=version.id).exclude(sealed=b"")
+            same.update(trial=version.trial, trial_model=version.trial_model)
         for row, vector in zip(rows, vectors, strict=True):
-            same = Listing.objects.filter(tenant_id=actor.tenant_id, id=row.id, texts=row.texts)
-            same.update(vector=vector, model=model.name)
+            same_row = Listing.objects.filter(tenant_id=actor.tenant_id, id=row.id, texts=row.texts)
+            same_row = same_row.filter(version_id=row.version_id, is_offered=row.is_offered)
+            same_row.update(vector=vector, contents=contents.get(row.version_id, []), model=model.name)
+            same_row.update(signatures=SIGNATURES)
 
     return write
 
 
-def trials_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Make the index of trials of published versions that have none by the present model.
-
-    Raises ProviderUnavailable; KeyUnavailable. Writes: PackVersion ….
-    """
-    authorize(actor, Permission.STORE_MANAGE)
-    ids = sorted({UUID(str(payload["listing"])) for payload in payloads})
-    with acting(actor):
-        published = Listing.objects.filter(tenant_id=actor.tenant_id, id__in=ids, is_offered=True).values("version_id")
-        rows = list(PackVersion.objects.filter(id__in=published).exclude(trial_model=embedder().name))
-        files = [(row, file_open(row), wordings_open(row)) for row in rows if row.sealed]
-    made = [(row, trial_seal(row, file_read(content).items, wordings)) for row, content, wordings in files]
-
-    def write() -> None:
-        for row, (trial, model) in made:
-            PackVersion.objects.filter(id=row.id).exclude(sealed=b"").update(trial=trial, trial_model=model)
-
-    return write
+def _group_memories(version: PackVersion) -> list[HalfVector]:
+    """Return the vectors of the groups of a version's memories; none without an index of trials. Raises
+    KeyUnavailable."""
+    index = trial_open(version)
+    return [] if index is None else [HalfVector(group) for group in group_vectors(index.vectors, GROUPS)]
 
 
-def _compose_text(row: Listing) -> str:
-    return "\n".join((row.title, row.description, row.topic, ", ".join(row.keywords)))
+def _compose_text(row: Listing, readme: str) -> str:
+    return "\n".join((row.title, row.description, row.topic, ", ".join(row.keywords), readme[:LONGEST_README]))
 
 
 def _copy_texts(row: Listing, publication: Publication) -> None:

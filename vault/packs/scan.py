@@ -222,7 +222,7 @@ def _anonymise(key: UUID, view: CubeView, person: Deidentifier, rewordings: Rewo
     event_time, valid_from, valid_to = (
         None if person.is_birth(time) else time for time in (item.event_time, item.valid_from, item.valid_to)
     )
-    item = replace(item, event_time=event_time, valid_from=valid_from, valid_to=valid_to)
+    item = replace(item, event_time=event_time, said_at=None, valid_from=valid_from, valid_to=valid_to)
     parts = {"content": texts.content, "title": texts.title, **{f"tags.{at}": tag for at, tag in enumerate(tags)}}
     if wordings is not None:
         parts["second"] = wordings.content
@@ -292,6 +292,7 @@ def _make_item(key: UUID, view: CubeView, texts: Texts) -> Item:
         language=cube.language,
         importance=cube.importance,
         event_time=None if _is_unnamed(view, texts.content) else cube.event_time,
+        said_at=cube.said_at,
         valid_from=cube.valid_from,
         valid_to=cube.valid_to,
     )

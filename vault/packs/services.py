@@ -32,7 +32,6 @@ from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.excerpts import preview_seal, trial_seal
 from vault.packs.files import (
-    MINIMUM_PRODUCT,
     MOST_MEMORIES,
     DeIdentification,
     file_read,
@@ -389,7 +388,6 @@ def _write_file(
         "name": f"{Tenant.objects.get(id=row.tenant_id).slug}/{pack.name}",
         "version": row.number,
         "created_at": database_now(),
-        "minimum_product_version": MINIMUM_PRODUCT,
         "data_subjects": state_data_subjects(done),
         "de_identification": done,
         **{name: getattr(pack, name) for name in ("title", "description", "readme", "licence", "topic")},

@@ -96,11 +96,14 @@ class Parts:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A ranked memory that is not opened yet."""
+    """A ranked memory that is not opened yet. is_ended: the search prefers official or personal statements, and the
+    validity of this one has ended.
+    """
 
     cube_id: UUID
     score: float
     parts: Parts
+    is_ended: bool = False
 
 
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
@@ -223,6 +226,14 @@ def is_relevant(parts: Parts) -> bool:
     """Return whether the memory with these parts is about the question: it shares a word with it or is near by
     vector."""
     return parts.lexical > 0 or parts.dense >= LEAST_DENSE
+
+
+def order_by_score(rows: Sequence[Ranked]) -> list[Ranked]:
+    """Return memories best first; those whose validity has ended come after all others that are about the question."""
+    ordered = sorted(rows, key=lambda row: -row.score)
+    if not any(row.is_ended for row in ordered):
+        return ordered
+    return sorted(ordered, key=lambda row: row.is_ended or not is_relevant(row.parts))
 
 
 def _divide(values: Floats, whole: float) -> Floats:

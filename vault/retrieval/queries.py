@@ -28,7 +28,8 @@ class SearchQuery:
 
     is_use: the search counts as a use of its results; false while a person types. weights: replace those of the mode.
     conversation_id: the conversation that asks. prefer: the statements to rank first among matching ones.
-    with_messages: also return messages that state nothing, such as "At the market" after a question.
+    with_messages: also return messages that state nothing, such as "At the market" after a question. With both personas
+    and namespaces, the search returns the memories of either.
     """
 
     query: str = field(repr=False)
@@ -51,14 +52,24 @@ class SearchQuery:
     with_messages: bool = False
 
     @property
+    def restricting_namespaces(self) -> tuple[str, ...]:
+        """The namespaces outside of which nothing is returned; none if the search names personas too."""
+        return () if self.personas else self.namespaces
+
+    @property
+    def added_namespaces(self) -> tuple[str, ...]:
+        """The namespaces whose memories are returned beside those of the personas."""
+        return self.namespaces if self.personas else ()
+
+    @property
     def is_open(self) -> bool:
         """Return whether the search is restricted by no namespace, session, task or filter."""
-        return not (self.namespaces or self.session_id or self.task_id or self.filters)
+        return not (self.restricting_namespaces or self.session_id or self.task_id or self.filters)
 
     @property
     def has_namespaces(self) -> bool:
-        """Return whether the search names namespaces, directly or in its filters."""
-        return bool(self.namespaces) or _has_leaf(self.filters, "namespace")
+        """Return whether namespaces restrict the search, directly or in its filters."""
+        return bool(self.restricting_namespaces) or _has_leaf(self.filters, "namespace")
 
     @property
     def asks_for_messages(self) -> bool:

@@ -10,14 +10,15 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, F, FloatField, OuterRef, Subquery, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models import Case, F, FloatField, OuterRef, Q, Subquery, Value, When
+from django.db.models.functions import Coalesce, Now
 from pgvector.django import CosineDistance
 
 from vault.embeddings.calibration import calibrate_all
 from vault.models import CubeUse
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.fusion import NO_PARTS, Ranked, ScoredCandidates, Weights, score_candidates
+from vault.models.namespace import NOTHING
+from vault.retrieval.fusion import NO_PARTS, Ranked, ScoredCandidates, Weights, order_by_score, score_candidates
 from vault.retrieval.lexical import Candidates
 from vault.retrieval.question import Question
 from vault.retrieval.scope import Scope
@@ -27,18 +28,21 @@ from vault.vocabulary import Preference, Source
 
 WEIGHED_AMONG = 100  # best hits to which heat and trust are added
 OWN_FIRST = Case(When(source=Source.PACK, then=Value(0.0)), default=Value(1.0), output_field=FloatField())
+WORTH = {None: F("trust"), Preference.OFFICIAL: F("trust"), Preference.PERSONAL: OWN_FIRST}
 
 
 @dataclass(frozen=True)
 class HeatAndTrust:
     """The behaviour scores of a memory. heat: at least 0 (vault/lifecycle/behaviour.py); trust: 0..1, of its writer.
 
-    fingerprint: cosine (-1..1) of the question and the centroid of the questions that the memory answered.
+    fingerprint: cosine (-1..1) of the question and the centroid of the questions that the memory answered. is_ended:
+    as `Ranked` has it.
     """
 
     heat: float
     trust: float
     fingerprint: float = 0.0
+    is_ended: bool = False
 
 
 def rank(scope: Scope, question: Question, limit: int, *, sources: Sequence[CandidateSource] = SOURCES) -> list[Ranked]:
@@ -105,14 +109,18 @@ def weigh_heat_and_trust(
 ) -> list[Ranked]:
     """Add weighted heat and trust to the fused scores, whose weight is 1, and return the `limit` best."""
     rows = [_add_behaviour(row, standing.get(row.cube_id, HeatAndTrust(0.0, 0.0)), weights) for row in found]
-    return sorted(rows, key=lambda row: -row.score)[:limit]
+    return order_by_score(rows)[:limit]
 
 
 def _load_heat_and_trust(scope: Scope, question: Question, found: Sequence[Ranked]) -> dict[UUID, HeatAndTrust]:
     """Load heat, trust and fingerprint of the results in one query.
 
-    If personal statements are preferred, their trust is 1 and that of pack statements 0.
+    If personal statements are preferred, their trust is 1 and that of pack statements 0. A statement whose validity has
+    ended is preferred to none.
     """
+    search = scope.search
+    ended = Q(valid_to__lte=search.as_of or Now()) if search.prefer else NOTHING
+    worth = Case(When(ended, then=Value(0.0)), default=WORTH[search.prefer], output_field=FloatField())
     uses = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
     near: Any = Value(0.0)
     if question.vector.vector is not None:
@@ -123,13 +131,15 @@ def _load_heat_and_trust(scope: Scope, question: Question, found: Sequence[Ranke
     rows = visible.filter(id__in=[row.cube_id for row in found]).annotate(
         heat=Coalesce(Subquery(uses.values("heat")), 0.0, output_field=FloatField()),
         fingerprint=near,
-        worth=OWN_FIRST if scope.search.prefer is Preference.PERSONAL else F("trust"),
+        worth=worth,
+        is_ended=Case(When(ended, then=Value(True)), default=Value(False)),
     )
-    return {cube_id: HeatAndTrust(*parts) for cube_id, *parts in rows.values_list("id", "heat", "worth", "fingerprint")}
+    columns = ("id", "heat", "worth", "fingerprint", "is_ended")
+    return {cube_id: HeatAndTrust(*parts) for cube_id, *parts in rows.values_list(*columns)}
 
 
 def _add_behaviour(row: Ranked, standing: HeatAndTrust, weights: Weights) -> Ranked:
     heat, fingerprint = standing.heat / (1 + standing.heat), max(0.0, standing.fingerprint)
     parts = replace(row.parts, heat=heat, trust=standing.trust, fingerprint=fingerprint)
     added = weights.heat * parts.heat + weights.trust * parts.trust + weights.fingerprint * parts.fingerprint
-    return Ranked(row.cube_id, (row.score + added) / (1 + weights.behaviour), parts)
+    return Ranked(row.cube_id, (row.score + added) / (1 + weights.behaviour), parts, standing.is_ended)

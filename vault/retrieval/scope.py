@@ -42,14 +42,15 @@ class Places:
     """The namespaces that a search covers.
 
     paths: the paths that it names; is_named: it names namespaces here or in its filters; is_open: no namespace,
-    session, task or filter restricts it. mounted: ids of mounted namespaces; closed: ids of namespaces whose contract
-    allows no reads.
+    session, task or filter restricts it. mounted: ids of mounted namespaces; added: ids of namespaces that it names
+    beside personas; closed: ids of namespaces whose contract allows no reads.
     """
 
     paths: tuple[str, ...]
     is_named: bool
     is_open: bool
     mounted: tuple[UUID, ...] = ()
+    added: tuple[UUID, ...] = ()
     closed: tuple[UUID, ...] = ()
 
     def namespaces(self, actor: Actor) -> NamespaceQuerySet:
@@ -64,8 +65,8 @@ class Places:
         if self.paths:
             return rows.filter(path__in=self.paths)
         if not self.is_named:
-            rows = rows.searchable_unnamed(self.mounted)
-        return rows.without_chats() if self.is_open else rows
+            rows = rows.searchable_unnamed((*self.mounted, *self.added))
+        return rows.without_chats(self.added) if self.is_open else rows
 
     def filter_cubes(self, rows: CubeQuerySet) -> CubeQuerySet:
         """Return the cubes in these places, including those of chats."""
@@ -75,7 +76,8 @@ class Places:
             return rows.filter(namespace__path__in=self.paths)
         if self.is_named:
             return rows
-        return rows.filter(namespace_id__in=Namespace.objects.all().searchable_unnamed(self.mounted).values("id"))
+        places = Namespace.objects.all().searchable_unnamed((*self.mounted, *self.added))
+        return rows.filter(namespace_id__in=places.values("id"))
 
 
 @dataclass(frozen=True)
@@ -148,31 +150,39 @@ class Scope:
         if not self.exceptions.granted:
             return self._select_returnable().filter(namespace_id__in=namespaces)
         rows = self.places.filter_cubes(self._select_returnable())
-        return rows.exclude(namespace_id__in=Namespace.objects.chats().values("id")) if self.places.is_open else rows
+        if not self.places.is_open:
+            return rows
+        return rows.exclude(namespace_id__in=Namespace.objects.chats().exclude(id__in=self.places.added).values("id"))
 
 
 def resolve_scope(actor: Actor, search: SearchQuery) -> Scope:
     """Compute the scope of a search, in the caller's transaction. Raises Invalid for a bad filter.
 
     Queries: one for the actor's grants; one for names of personas; one or two for mounts of a persona, session,
-    conversation or task; one if expert namespaces are mounted or named.
+    conversation or task; one if expert namespaces are mounted or named; one for namespaces named beside personas.
     """
     personas = persona_ids(search.personas)
     mounted = _find_mounted_namespaces(actor, search, personas)
-    closed = _find_closed_packs(actor, search, mounted)
-    return _make_scope(actor, search, personas, mounted, closed)
+    added = namespace_ids(actor, search.added_namespaces)
+    closed = _find_closed_packs(actor, search, (*mounted, *added))
+    return _make_scope(actor, search, personas, mounted, added, closed)
 
 
 def resolve_scope_without_mounts(actor: Actor, search: SearchQuery) -> Scope:
     """Compute the scope without mounts and contracts. Runs one or two queries fewer than `resolve_scope`."""
-    return _make_scope(actor, search, persona_ids(search.personas), (), ())
+    return _make_scope(actor, search, persona_ids(search.personas), (), (), ())
 
 
 def _make_scope(
-    actor: Actor, search: SearchQuery, personas: Sequence[UUID], mounted: tuple[UUID, ...], closed: tuple[UUID, ...]
+    actor: Actor,
+    search: SearchQuery,
+    personas: Sequence[UUID],
+    mounted: tuple[UUID, ...],
+    added: tuple[UUID, ...],
+    closed: tuple[UUID, ...],
 ) -> Scope:
     maker = token_maker(actor.tenant_id)
-    places = Places(search.namespaces, search.has_namespaces, search.is_open, mounted, closed)
+    places = Places(search.restricting_namespaces, search.has_namespaces, search.is_open, mounted, added, closed)
     key = (visibility_number(actor), places, search.include_archived, search.asks_for_messages)
     inside = partial(places.namespaces, actor)
     return Scope(
@@ -180,8 +190,8 @@ def _make_scope(
         search,
         maker,
         places,
-        condition=_filter_condition(maker, search, personas, mounted),
-        index=_index_filter(actor, maker, search, personas, is_scoped=not mounted),
+        condition=_filter_condition(maker, search, personas, mounted, added),
+        index=_index_filter(actor, maker, search, personas, is_scoped=not (mounted or added)),
         namespaces=compose_once("seen", lambda: inside().values("id"), key=key),
         exceptions=cache_result("exceptions", lambda: exceptions_of(actor, inside, among=places.paths), key=key),
         key=key,
@@ -206,20 +216,31 @@ def _find_mounted_namespaces(actor: Actor, search: SearchQuery, personas: Sequen
 def _find_closed_packs(actor: Actor, search: SearchQuery, mounted: tuple[UUID, ...]) -> tuple[UUID, ...]:
     """Return the ids of the packs that a contract closes to the actor. Runs no query if no namespace is mounted or
     named."""
-    if actor.is_system or not (mounted or search.namespaces):
+    if actor.is_system or not (mounted or search.restricting_namespaces):
         return ()
     packs = mounted
-    if search.namespaces:
+    if search.restricting_namespaces:
         rows = Namespace.objects.filter(tenant_id=actor.tenant_id, kind=NamespaceKind.EXPERT, read_only=True)
-        packs = tuple(rows.filter(path__in=search.namespaces).values_list("id", flat=True))
+        packs = tuple(rows.filter(path__in=search.restricting_namespaces).values_list("id", flat=True))
     return tuple(sorted(find_closed_namespaces(actor, packs)))
 
 
-def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], mounted: Sequence[UUID]) -> Q:
+def namespace_ids(actor: Actor, paths: Sequence[str]) -> tuple[UUID, ...]:
+    """Return the ids of the actor's visible namespaces with these paths. Runs no query without paths."""
+    if not paths:
+        return ()
+    return tuple(sorted(Namespace.objects.visible_to(actor).filter(path__in=paths).values_list("id", flat=True)))
+
+
+def _filter_condition(
+    maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], mounted: Sequence[UUID], added: Sequence[UUID]
+) -> Q:
     """Return the condition of all filters but namespace and state; empty without filters. Raises Invalid."""
     condition = Q()
     if search.personas:
         condition = Q(persona_id__in=personas) if personas else NOTHING
+        if added:
+            condition |= Q(namespace_id__in=added)
     for name in ("session_id", "task_id"):
         if value := getattr(search, name):
             condition &= mark_condition(*marks.value_marks(maker, name, value), archived=search.include_archived)
@@ -242,7 +263,7 @@ def _index_filter(
     """Return the part of the filters that the index looks up. Runs one query if they name personas.
 
     Filters within AND are looked up; OR, NOT and other operators are not. Persona, session and task are not looked up
-    if namespaces are mounted (not `is_scoped`), because mounted memories pass these filters.
+    if namespaces are mounted or added (not `is_scoped`), because their memories pass these filters.
     """
     leaves, is_whole = _read_leaves(search.filters or {})
     leaves += [(name, "in", values) for name in ("layer", "type") if (values := getattr(search, f"{name}s"))]

@@ -26,7 +26,7 @@ from vault.models import Cube
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranker import RERANKED, blend_scores
-from vault.retrieval.fusion import NO_PARTS, Parts, Ranked, is_relevant
+from vault.retrieval.fusion import NO_PARTS, Parts, Ranked, is_relevant, order_by_score
 from vault.retrieval.graph import rank_by_graph
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.question import LONGEST_READ, OtherModel, Question, QuestionVector, check_model, read_question
@@ -168,7 +168,7 @@ def _rerank(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Se
     scores = scorer.score(query, [searchable_text(view.words) for view in best]) if best else []
     relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
     rescored = [replace(row, score=blend_scores(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
-    return sorted(rescored, key=lambda row: -row.score)
+    return order_by_score(rescored)
 
 
 def _keep_visible(scope: Scope, found: Sequence[Ranked]) -> list[Ranked]:

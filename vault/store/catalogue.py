@@ -11,9 +11,9 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, UUIDField, Value, When
+from django.db.models import Case, Count, F, FloatField, Func, IntegerField, Q, QuerySet, UUIDField, Value, When
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Greatest
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
 
@@ -27,7 +27,7 @@ from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
 from vault.embeddings.calibration import to_cosine
 from vault.lexicon.segments import pieces
-from vault.lexicon.tokens import language_of
+from vault.lexicon.tokens import content_terms, language_of
 from vault.models import Listing, Pack, PackVersion
 from vault.packs.excerpts import preview_open, preview_store
 from vault.packs.files import Item
@@ -39,7 +39,8 @@ logger = logging.getLogger(__name__)
 
 MOST_WORDS = 8
 NEAREST = 50  # publications that a search by meaning finds
-LEAST_SIMILAR = 0.2  # calibrated cosine of the text and a pack's texts
+COMPARED = 200  # those with the nearest signatures, whose vectors are compared
+LEAST_SIMILAR = 0.15  # mean of two calibrated cosines with a text: of a pack's own texts, and of its nearest memories
 
 
 class CatalogueOrder(StrEnum):
@@ -59,11 +60,31 @@ ORDERS = {
 }
 
 
+class NearestSignatureDistance(Func):
+    """The smallest number of different bits between the signatures of a row and that of a vector; of a row without
+    signatures, that of its own vector."""
+
+    output_field = FloatField()
+    template = (
+        "(SELECT min(part <~> binary_quantize(%(expressions)s::halfvec)) "
+        "FROM unnest(coalesce(signatures, ARRAY[binary_quantize(vector)]::varbit[])) AS part)"
+    )
+
+
+class NearestPartDistance(Func):
+    """The smallest cosine distance of a vector from those of an array; null for an empty array."""
+
+    output_field = FloatField()
+    template = "(SELECT min(distance) FROM (SELECT unnest(%(expressions)s AS distance) AS distances)"
+    arg_joiner = ") <=> "
+
+
 @dataclass(frozen=True)
 class CatalogueQuery:
     """A query of the catalogue. topics, languages: any of these; chosen: the requested order.
 
-    text: matches packs with every word in title, description, name, publisher or keywords, and the NEAREST by meaning.
+    text: matches packs with every content word in title, description, name, publisher or keywords, and the NEAREST by
+    meaning of these texts and of their memories.
     """
 
     text: str = ""
@@ -112,12 +133,16 @@ def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
     except ProviderUnavailable as failure:
         logger.warning("catalogue searched by words alone: %s", failure.code)
         return Wanted(query)
+    scale = (model.name, language_of(query.text))
+    similarity = _similarity_expression(vector, to_cosine(0.0, *scale))
     with acting(actor):
         rows = Listing.objects.filter(is_offered=True, model=model.name)
-        nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance", "id")
-        found = nearest.values_list("id", "distance")[:NEAREST]
-        farthest = 1 - to_cosine(LEAST_SIMILAR, model.name, language_of(query.text))
-        return Wanted(query, tuple(listing_id for listing_id, distance in found if distance <= farthest))
+        bits = rows.annotate(bits=NearestSignatureDistance(Value(vector.to_text()))).order_by("bits", "id")
+        compared = Listing.objects.filter(id__in=bits.values("id")[:COMPARED])
+        nearest = compared.annotate(similarity=similarity).order_by("-similarity", "id")
+        found = nearest.values_list("id", "similarity")[:NEAREST]
+        least = to_cosine(LEAST_SIMILAR, *scale)
+        return Wanted(query, tuple(listing_id for listing_id, cosine in found if cosine >= least))
 
 
 def catalogue_list(*, actor: Actor, wanted: Wanted, pages: Pages) -> list[Listing]:
@@ -189,30 +214,48 @@ def offer_get(*, actor: Actor, publication_id: UUID) -> Offer:
         return Offer(listing, pack.readme, tuple(pack.authors), list(rows), samples)
 
 
+def _similarity_expression(vector: HalfVector, least: float) -> Combinable:
+    """Return the SQL mean of a vector's cosines with the texts of a row and with the nearest group of its memories.
+
+    A cosine below `least` counts as that, so that a bad match of one does not undo a good match of the other.
+    """
+    of_texts = CosineDistance("vector", vector)
+    of_memories = Coalesce(
+        NearestPartDistance("contents", Value(vector.to_text())), of_texts, output_field=FloatField()
+    )
+    return (Greatest(1.0 - of_texts, least) + Greatest(1.0 - of_memories, least)) / 2.0
+
+
 def _filter_listings(wanted: Wanted) -> QuerySet[Listing]:
-    words = _word_condition(wanted.query)
+    words = _word_condition(wanted)
     condition = words | Q(id__in=wanted.near) if wanted.near else words
     return Listing.objects.filter(condition, is_offered=True)
 
 
-def _word_condition(query: CatalogueQuery) -> Q:
-    """Return the condition that a row's texts contain every word of the query as a substring; for Chinese, any one
-    word."""
-    words, spoken = list[str](), list[str]()
-    for token in query.text.lower().split()[:MOST_WORDS]:
-        if token.isascii():
-            words.append(token)
-        else:
-            found = [piece for piece in pieces(token) if piece.isalnum()]
-            spoken += [piece for piece in found if not piece.isascii() and (len(piece) > 1 or len(found) == 1)]
-            words += [piece for piece in found if piece.isascii()]
-    condition = Q(*(Q(texts__contains=word) for word in words))
-    return condition & Q(*(Q(texts__contains=word) for word in spoken[:MOST_WORDS]), _connector=Q.OR)
+def _word_condition(wanted: Wanted) -> Q:
+    """Return the condition that a row's texts contain every content word of the query as a substring.
+
+    If no row is near in meaning, one of the words of a Chinese text is enough.
+    """
+    words, unspaced = list[str](), list[str]()
+    for token in wanted.query.text.lower().split()[:MOST_WORDS]:
+        for piece in [token] if token.isascii() else pieces(token):
+            if piece.isalnum() or token.isascii():
+                (words if piece.isascii() else unspaced).append(piece)
+    unspaced = unspaced[:MOST_WORDS]
+    connector = Q.AND if wanted.near else Q.OR
+    condition = Q(*(Q(texts__contains=word) for word in _select_content_words(unspaced)), _connector=connector)
+    return condition & Q(*(Q(texts__contains=word) for word in _select_content_words(words)))
+
+
+def _select_content_words(words: list[str]) -> list[str]:
+    """Return the words that are no question words, or all if there are only such."""
+    return [word for word in words if content_terms(word)] or words
 
 
 def _filter_and_rank_listings(wanted: Wanted) -> QuerySet[Listing]:
     query = wanted.query
-    rows = _filter_listings(wanted).defer("vector")
+    rows = _filter_listings(wanted)
     if query.topics:
         rows = rows.filter(topic__in=query.topics)
     if query.languages:
@@ -225,5 +268,5 @@ def _rank_expression(wanted: Wanted) -> Combinable:
     meaning."""
     ranks = Func(Value(list(wanted.near), ArrayField(UUIDField())), F("id"), function="array_position")
     by_meaning = NEAREST + 1 - Coalesce(ranks, NEAREST + 1, output_field=IntegerField())
-    by_words = Case(When(_word_condition(wanted.query), then=NEAREST + 1), default=0, output_field=IntegerField())
+    by_words = Case(When(_word_condition(wanted), then=NEAREST + 1), default=0, output_field=IntegerField())
     return by_words + by_meaning

@@ -6,6 +6,7 @@ subscriber's system actor. Each step compares again, so that the job can be inte
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -30,6 +31,7 @@ from vault.packs.wordings import items_personalise
 from vault.store.contracts import subscribers_count
 from vault.store.payments import payment_provider
 from vault.store.rules import OFFICIAL_TRUST, Terms
+from vault.store.selections import select_items, selection_open
 from vault.store.subscriptions import LIVE, compare_ask
 from vault.vocabulary import ContractState, PackState, PublicationState, QuotaPeriod, Source
 
@@ -52,9 +54,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class Target:
-    """The version to install. number: empty if no version may stay installed."""
+    """The version to install. number: empty if no version may stay installed. made_at: when the version was built."""
 
     number: str = ""
+    made_at: datetime | None = None
     items: Sequence[Item] = field(default=(), repr=False)
 
     def digests(self) -> dict[UUID, str]:
@@ -85,7 +88,7 @@ def pack_install(run: JobRun) -> Callable[[], Step]:
     def write() -> Step:
         rows = Subscription.objects.select_related("namespace").select_for_update(of=("self",))
         locked = rows.get(id=row.id)
-        if (locked.state in CLOSED) != (row.state in CLOSED):
+        if (locked.state in CLOSED) != (row.state in CLOSED) or bytes(locked.selection) != bytes(row.selection):
             return Step(state={"after": "a change"})
         return _install_part(run, locked, target)
 
@@ -114,19 +117,22 @@ def compare_versions(row: Subscription, target: Target) -> Changes:
 
 
 def find_target(system: Actor, row: Subscription, number: str) -> Target:
-    """Return the version with this number, or else the newest in the subscription's range, read from its publisher.
+    """Return the version with this number, or else the newest in the subscription's range, with the selected memories.
 
     Runs outside any transaction. Returns NOTHING if the installed version was withdrawn and the range has no other.
-    Raises Conflict if no version may be installed.
+    Raises Conflict if no version may be installed; ProviderUnavailable; KeyUnavailable.
     """
     with acting(system):
         is_listed = Listing.objects.filter(id=row.publication_id, is_offered=True).exists()
     with acting(_publisher_actor(row)):
         offered = _installable_versions(row, is_listed)
         wanted = number or str(range_read(row.range).newest(map(number_read, offered)) or "")
-        if wanted in offered:
-            version = PackVersion.objects.get(id=offered[wanted])
-            return Target(wanted, items_personalise(version, file_read(file_open(version)).items, row.tenant_id))
+        version = PackVersion.objects.defer(None).get(id=offered[wanted]) if wanted in offered else None
+        if version is not None:
+            file = file_read(file_open(version))
+            items = items_personalise(version, file.items, row.tenant_id)
+    if version is not None:
+        return Target(wanted, file.manifest.created_at, select_items(selection_open(row), version, items))
     if number or row.state == ContractState.REQUESTED:
         raise Conflict("The publisher offers no version that the range of the subscription takes.")
     return NOTHING
@@ -206,7 +212,7 @@ def _install_part(run: JobRun, row: Subscription, target: Target) -> Step:
         return Step(state={"removed": str(leaving[-1])})
     coming = set(changes.added[:PART])
     if coming:
-        _add_memories(run.system, row, [item for item in target.items if item.id in coming])
+        _add_memories(run.system, row, target, [item for item in target.items if item.id in coming])
         return Step(state={"added": str(max(coming))}, done=run.done + len(coming), total=len(target.items))
     _finish_installation(run.system, row, target, changes)
     return Step(done=len(target.items), total=len(target.items), result={"version": target.number})
@@ -221,8 +227,8 @@ def _remove_memories(system: Actor, row: Subscription, keys: Sequence[UUID]) -> 
     cubes_erase(actor=system, cubes=locked)
 
 
-def _add_memories(system: Actor, row: Subscription, items: Sequence[Item]) -> None:
-    added = cubes_add(actor=system, drafts=[_draft(row, item) for item in items])
+def _add_memories(system: Actor, row: Subscription, target: Target, items: Sequence[Item]) -> None:
+    added = cubes_add(actor=system, drafts=[_draft(row, target, item) for item in items])
     PackMemory.objects.bulk_create(
         PackMemory(
             id=uuid7(),
@@ -236,8 +242,11 @@ def _add_memories(system: Actor, row: Subscription, items: Sequence[Item]) -> No
     )
 
 
-def _draft(row: Subscription, item: Item) -> CubeDraft:
-    """Return the draft of a pack's memory, which names the pack and is readable until the contract ends."""
+def _draft(row: Subscription, target: Target, item: Item) -> CubeDraft:
+    """Return the draft of a pack's memory, which names the pack and is readable until the contract ends.
+
+    It has the times of the pack: one without any was said when the version was built.
+    """
     return CubeDraft(
         content=item.content,
         title=item.title,
@@ -245,6 +254,7 @@ def _draft(row: Subscription, item: Item) -> CubeDraft:
         tags=item.tags,
         metadata={"pack": row.name},
         event_time=item.event_time,
+        said_at=item.said_at or (None if item.event_time else target.made_at),
         valid_from=item.valid_from,
         valid_to=item.valid_to,
         expires_at=row.valid_to,

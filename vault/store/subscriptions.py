@@ -26,6 +26,7 @@ from vault.namespaces.mounts import MountDraft, mount_create
 from vault.packs.numbers import ANY, number_read, range_read
 from vault.store.catalogue import listing_get
 from vault.store.rules import OFFICIAL_TRUST, Terms, period_start, terms_load
+from vault.store.selections import EVERYTHING, Selection, selection_open, selection_seal
 from vault.vocabulary import ContractState, Delivery, NamespaceKind, QuotaPeriod
 
 ROOT = "/packs"
@@ -37,7 +38,8 @@ class SubscriptionDraft:
     """A subscription to create. range: versions to install, such as `*` or `^1.2.0`. persona_id: for which to mount the
     pack.
 
-    purposes: a subset of the purposes that the terms permit; empty: all of them.
+    purposes: a subset of the purposes that the terms permit; empty: all of them. selection: the part of the pack that
+    is taken.
     """
 
     publication_id: UUID
@@ -45,6 +47,7 @@ class SubscriptionDraft:
     delivery: Delivery = Delivery.PULL
     purposes: tuple[str, ...] = ()
     persona_id: UUID | None = None
+    selection: Selection = EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,10 @@ def subscription_update(
     range: str | None = None,
     delivery: Delivery | None = None,
     is_trusted: bool | None = None,
+    selection: Selection | None = None,
 ) -> SubscriptionView:
     """Change the range and delivery of versions. is_trusted: give the pack's memories more trust than the
-    organisation's own.
+    organisation's own. selection: the part of the pack to take; a job installs and removes what differs.
 
     Raises NotFound; Forbidden; Invalid; Conflict. Writes: Subscription, AuditEntry, Cube …, Job ….
     """
@@ -123,10 +127,15 @@ def subscription_update(
         row.delivery = delivery or row.delivery
         is_changed = is_trusted is not None and is_trusted != row.is_trusted
         row.is_trusted = row.is_trusted if is_trusted is None else is_trusted
-        row.save(update_fields=["range", "delivery", "is_trusted"])
+        is_reselected = selection is not None and selection != selection_open(row)
+        if selection is not None and is_reselected:
+            row.selection = selection_seal(row, selection)
+        row.save(update_fields=["range", "delivery", "is_trusted", "selection"])
         record(actor=actor, verb=Verb.SUBSCRIPTION_CHANGED, object_type="subscription", object_ids=[row.id])
         if row.delivery == Delivery.PUSH and row.available:
             install_ask(actor=actor, subscription=row)
+        elif is_reselected:
+            install_ask(actor=actor, subscription=row, number=row.number)
         if is_changed:
             _trust_change(actor, row)
         return _view(row, database_now())
@@ -217,9 +226,8 @@ def subscriptions_live(*, actor: Actor) -> dict[UUID, SubscriptionView]:
     """Return publication id → live subscription, for the catalogue. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = Subscription.objects.filter(tenant_id=actor.tenant_id, state__in=LIVE)
-        now = database_now()
-        return {row.publication_id: _view(row, now) for row in rows.order_by("id")}
+        rows = Subscription.objects.filter(tenant_id=actor.tenant_id, state__in=LIVE).annotate(now=Now())
+        return {row.publication_id: _view(row, row.now) for row in rows.order_by("id")}
 
 
 def reads_list(*, actor: Actor, subscription_id: UUID, pages: Pages) -> list[PackRead]:
@@ -314,7 +322,7 @@ def _check_purposes(draft: SubscriptionDraft, terms: Terms) -> None:
 def _make_subscription(
     actor: Actor, draft: SubscriptionDraft, listing: Listing, namespace: Namespace, terms: Terms
 ) -> Subscription:
-    return Subscription(
+    row = Subscription(
         id=uuid7(),
         tenant_id=actor.tenant_id,
         publication_id=listing.id,
@@ -334,6 +342,8 @@ def _make_subscription(
         may_export=terms.export,
         member_id=actor.member_id,
     )
+    row.selection = selection_seal(row, draft.selection)
+    return row
 
 
 def _make_namespace(actor: Actor, path: str) -> Namespace:

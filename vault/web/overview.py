@@ -154,6 +154,19 @@ def make_line(item: Attention, found: Overview) -> Line | None:
             "key", "muted", ngettext("%(n)s API key is unused", "%(n)s API keys are unused", item.count) % n,
             _("No use in 90 days"), _("Look"), reverse("keys"),
         ),
+        Waiting.PACK_APPROVALS: lambda: Line(
+            "inbox", "warn", ngettext("%(n)s pack waits for approval", "%(n)s packs wait for approval", item.count) % n,
+            _("Another member offered a version"), _("Review"), reverse("reviews"),
+        ),
+        Waiting.PACK_UPDATES: lambda: Line(
+            "git-compare", "muted", ngettext("%(n)s pack has an update", "%(n)s packs have updates", item.count) % n,
+            _("Compare the versions first"), _("Look"), reverse("store_installed"),
+        ),
+        Waiting.PACK_ENDS: lambda: Line(
+            "hourglass", "warn",
+            ngettext("%(n)s contract of a pack ends", "%(n)s contracts of packs end", item.count) % n,
+            _("Within 7 days, or in the last 7"), _("Look"), reverse("store_installed"),
+        ),
     }  # fmt: skip
     line = lines[item.kind]()
     return line if line.address else None

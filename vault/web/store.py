@@ -62,12 +62,13 @@ def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         found = catalogue_list(actor=actor, wanted=wanted, pages=pages)
         counts = catalogue_facets(actor=actor, wanted=wanted)
         installed = subscriptions_live(actor=actor)
+        may_manage = is_allowed(actor, Permission.STORE_MANAGE)
     context = {
         "packs": [make_shown_listing(actor, row, installed.get(row.id)) for row in found],
         "facets": _make_facets(query, counts, request.GET),
         "total": sum(count for topic, count in counts["topics"].items() if not query.topics or topic in query.topics),
         "query": query,
-        "may_manage": is_allowed(actor, Permission.STORE_MANAGE),
+        "may_manage": may_manage,
         "updates": [view for view in installed.values() if view.row.available][:UPDATES],
         "installed": len(installed),
         "orders": ORDERS.items(),

@@ -17,6 +17,7 @@ from vault.packs.services import LONGEST_NAME, PackDraft
 from vault.store.ratings import LONGEST_RATING, MOST_STARS
 from vault.store.reports import LONGEST_REPORT
 from vault.store.rules import Terms
+from vault.store.selections import LONGEST_QUERY, Selection
 from vault.store.subscriptions import SubscriptionDraft
 from vault.vocabulary import Delivery, FindingRule, PackTopic, QuotaPeriod, SubjectRule, Visibility
 from vault.web.store_words import DELIVERIES, PERIODS, REPORT_REASONS, TOPICS
@@ -221,11 +222,23 @@ class ReportForm(StoreForm):
 
 
 class ComingForm(StoreForm):
-    """The range of versions to install, and their delivery."""
+    """The range of versions to install, their delivery, and the part of them to take."""
 
     range = forms.ChoiceField(label=_("Versions"))
     delivery = forms.ChoiceField(
         label=_("New versions"), choices=[(str(delivery_), words) for delivery_, words in DELIVERIES.items()]
+    )
+    tags = forms.CharField(
+        label=_("Only with these tags"),
+        max_length=1_000,
+        required=False,
+        help_text=_("Separated by commas. Empty: the whole pack."),
+    )
+    query = forms.CharField(
+        label=_("Only about"),
+        max_length=LONGEST_QUERY,
+        required=False,
+        help_text=_("In your words. Memories near them in meaning are installed."),
     )
 
     def __init__(self, *args: Any, number: str, range: str = ANY, **kwargs: Any) -> None:
@@ -237,6 +250,12 @@ class ComingForm(StoreForm):
 
     def delivery_chosen(self) -> Delivery:
         return Delivery(self.cleaned_data["delivery"])
+
+    def clean_tags(self) -> tuple[str, ...]:
+        return _read_labels(self.cleaned_data["tags"])
+
+    def selection(self) -> Selection:
+        return Selection(self.cleaned_data["tags"], self.cleaned_data["query"].strip())
 
 
 class SubscribeForm(ComingForm):
@@ -253,7 +272,7 @@ class SubscribeForm(ComingForm):
         label=_("I read the terms, and accept them"), error_messages={"required": _("Accept the terms to subscribe.")}
     )
 
-    field_order = ("persona", "range", "delivery", "purposes", "accepted")
+    field_order = ("persona", "range", "delivery", "tags", "query", "purposes", "accepted")
 
     def __init__(
         self, *args: Any, number: str, purposes: Iterable[str], personas: Iterable["Persona"], **kwargs: Any
@@ -277,6 +296,7 @@ class SubscribeForm(ComingForm):
             delivery=self.delivery_chosen(),
             purposes=tuple(said.get("purposes", ())),
             persona_id=UUID(said["persona"]) if said["persona"] else None,
+            selection=self.selection(),
         )
 
 

@@ -41,8 +41,8 @@ from vault.packs.services import (
     version_build,
     version_preview,
 )
-from vault.store.publications import PublicationDraft, publication_create, tenant_ids_of_slugs
-from vault.vocabulary import PackState, Treatment
+from vault.store.publications import PublicationDraft, publication_create, publication_find, tenant_ids_of_slugs
+from vault.vocabulary import PackState, Treatment, Visibility
 from vault.web.labels import PII_KINDS
 from vault.web.memory_actions import draft_read
 from vault.web.memory_forms import chosen_read
@@ -197,7 +197,8 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
 def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
     """Show the last step: the readers of the version, and the terms."""
     version = version_get(actor=actor, pack_id=pack_id, number=number)
-    initial = {"visibility": "installation", "period": "month"}
+    published = publication_find(actor=actor, pack_id=pack_id)
+    initial = {"visibility": published.visibility if published else Visibility.TENANT, "period": "month"}
     form = OfferForm(request.POST if request.method == "POST" else None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:

@@ -27,6 +27,7 @@ from vault.cubes.differences import Edit, TextChange, text_difference
 from vault.cubes.selectors import cube_get
 from vault.namespaces.mounts import MountDraft, mount_create
 from vault.store.installed_packs import installed_get, offered_versions_list, origin_get
+from vault.store.selections import selection_open
 from vault.store.subscriptions import (
     reads_list,
     subscription_end,
@@ -89,6 +90,7 @@ def subscription(request: HttpRequest, actor: Actor, subscription_id: UUID) -> H
         subscription_id=subscription_id,
         range=form.cleaned_data["range"],
         delivery=form.delivery_chosen(),
+        selection=form.selection(),
     )
     return _redirect_back(subscription_id)
 
@@ -223,7 +225,9 @@ def _coming_form(view: "SubscriptionView", request: HttpRequest | None = None) -
     row = view.row
     given = request.POST if request else None
     number = row.number or "1.0.0"
-    return ComingForm(given, number=number, range=row.range, initial={"delivery": row.delivery})
+    selection = selection_open(row)
+    initial = {"delivery": row.delivery, "tags": ", ".join(selection.tags), "query": selection.query}
+    return ComingForm(given, number=number, range=row.range, initial=initial)
 
 
 def _make_shown_change(change: MemoryChange) -> ShownChange:

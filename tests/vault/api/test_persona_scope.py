@@ -229,3 +229,37 @@ def key_of(world: World, persona: str) -> dict[str, Any]:
     """A key of alice that is bound to one of her personas."""
     scopes = [Scope.MEMORIES_READ, Scope.MEMORIES_WRITE, Scope.CHAT]
     return {"member": str(world.alice.member.id), "name": persona, "persona": persona, "scopes": scopes}
+
+
+def test_persona_beside_namespaces_returns_the_memories_of_either_under_permission(
+    world: World, alice: Contract, bob: Contract, charlie: Contract, olivia: Contract
+) -> None:
+    codes = {
+        "Kestrel": {"persona": "manager"},
+        "Plover": {"namespace": "/team"},
+        "Dunlin": {"namespace": "/team", "persona": "parent"},
+        "Osprey": {"persona": "parent"},
+        "Garganey": {"namespace": "/elsewhere"},
+    }
+    manager, _ = (alice.post("personas/", {"name": name, "kind": "user"}).json["id"] for name in ("manager", "parent"))
+    for bird, fields in codes.items():
+        alice.add(f"The code of the door is {bird}.", **fields)
+
+    def birds(client: Contract, kind: str, **named: Any) -> set[str]:
+        reply = client.post(f"memories/{kind}/", {"query": "Which code has the door?", **named})
+        assert reply.status == 200, reply
+        return {bird for bird in codes if bird in json.dumps(reply.json)}
+
+    searched = {"personas": ["manager"], "namespaces": ["/team"]}
+    assembled = {"persona": "manager", "namespaces": ["/team"]}
+    for kind, named in (("search", searched), ("context", assembled)):
+        assert birds(alice, kind, **named) == {"Kestrel", "Plover", "Dunlin"}
+        assert birds(alice, kind, **{**named, "namespaces": ["/nowhere"]}) >= {"Kestrel"}
+        assert birds(bob, kind, **{**named, "namespaces": ["/team", "/users/alice"]}) == {"Plover", "Dunlin"}
+        assert birds(charlie, kind, **named) == set()
+    assert birds(alice, "search", **{**searched, "namespaces": ["/nowhere"]}) == {"Kestrel"}
+    assert birds(alice, "search", **{**searched, "personas": ["nobody"]}) == {"Plover", "Dunlin"}
+    assert birds(alice, "context", **{**assembled, "persona": "nobody"}) == {"Plover", "Dunlin"}
+    key = {"member": str(world.alice.member.id), "scopes": list(Scope), "persona": manager}
+    bound = Contract(key=olivia.post("api-keys/", key).json["api_key"])
+    assert birds(bound, "search", **searched) == birds(bound, "context", **assembled) == {"Kestrel"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models.functions import Now
 from django.test import Client
@@ -252,3 +253,27 @@ def test_format_is_recognised_by_the_content_or_the_name_of_the_file(browser: Cl
         ("conversations.json", dumped(claude_conversations()), "Claude"),
     ):
         assert re.search(words, open_page(browser, upload_file(browser, content, name)))
+
+
+def test_encrypted_pack_goes_from_one_browser_to_another(world: World, olivia: Contract, charlie: Contract) -> None:
+    olivia.add("The heron nests by the mill.", namespace="/birds")
+    sender, receiver = signed_in(world.olivia), signed_in(world.charlie)
+    assert sender.post("/exchange/export/", {"namespace": "/birds"}).status_code == 303
+    run_jobs()
+    page = sender.get("/exchange/").content.decode()
+    (path,) = re.findall(r'formaction="(/exchange/[0-9a-f-]{36}/mempack/)"', page)
+    key = charlie.get("exports/key/").json["public_key"]
+    reply: Any = sender.get(f"{path}?recipient={key}&part=1")
+
+    async def read() -> bytes:
+        return b"".join([block async for block in reply.streaming_content])
+
+    content = async_to_sync(read)()
+    assert b"heron" not in content
+    assert not content.startswith(b"PK")
+    refused = sender.post("/exchange/", {"format": "", "file": SimpleUploadedFile("a.mempack.sealed", content)})
+    assert refused.status_code in range(400, 500)
+    address = upload_file(receiver, content, "a.mempack.sealed")
+    assert receiver.post(address, {}).status_code == 303
+    run_jobs()
+    assert charlie.list_contents() == ["The heron nests by the mill."]

@@ -8,9 +8,19 @@ import pytest
 from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
 
-from tests.factories import Person, World
+from governance.vocabulary import RoleName
+from tests.factories import Person, World, person_add
 from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
+from tests.vault.packs.pack_factories import (
+    TEXTS,
+    build_version,
+    memories_of,
+    pack_of,
+    publish_version,
+    subscribe,
+)
 from vault.overview import digests
 from vault.overview.counts import counts_ask
 from vault.overview.digests import digests_ask
@@ -127,3 +137,26 @@ def test_many_members_are_served_in_parts(world: World, superuser: Superuser, mo
     for item in (world.alice, world.olivia):
         wakes(superuser, item)
     assert send() == ["alice@acme.example", "olivia@acme.example"]
+
+
+def test_packs_that_wait_reach_the_bell_and_the_digest_of_those_who_manage_them(
+    world: World, superuser: Superuser, charlie: Contract, olivia: Contract
+) -> None:
+    pack, ids = pack_of(charlie), memories_of(charlie, *TEXTS)
+    version = build_version(charlie, pack, ids[:1])
+    subscribe(olivia, publish_version(charlie, version, terms={"days": 3})["id"])
+    publish_version(charlie, build_version(charlie, pack, ids, "1.1.0"), terms={"days": 3})
+    adam = person_add(world.acme, "adam@acme.example", RoleName.ADMIN)
+    own = build_version(Contract(key=adam.key.text), pack_of(olivia, "own"), memories_of(olivia, "Our pond has carp."))
+    publish_version(Contract(key=adam.key.text), own)  # waits for another member
+    run_jobs()
+    lines = ("pack waits for approval", "pack has an update", "contract of a pack ends")
+    for person, shown in ((world.olivia, lines), (adam, lines[1:]), (world.bob, ()), (world.charlie, ())):
+        page = signed_in(person).get("/notices/").content.decode()
+        assert tuple(line for line in lines if line in page) == shown, person
+    wakes(superuser, world.olivia)
+    wakes(superuser, world.bob)
+    assert send() == ["adam@acme.example", "olivia@acme.example"]
+    (text,) = (str(sent.body) for sent in mail.outbox[-2:] if sent.to == ["olivia@acme.example"])
+    for words in ("Packs that wait for approval", "Packs with an update", "Contracts of packs"):
+        assert words in text

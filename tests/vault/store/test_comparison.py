@@ -142,6 +142,14 @@ def test_task_ranks_official_or_personal_statements_first_and_both_are_labelled(
         assert found[0]["pack"] == first
         assert [row["trust"] for row in found] == ([0.9, 0.5] if first else [0.5, 0.9])
     assert alice.post("memories/search/", {**asked, "prefer": "nobody"}).status == 400
+    (own,) = (memory for memory in alice.search(**asked) if memory["pack"] is None)
+    ended = {"valid_from": "2020-01-01T00:00:00Z", "valid_to": "2021-01-01T00:00:00Z"}
+    assert alice.patch(f"memories/{own['id']}/", ended, if_match='"1"').status == 200
+    for prefer in ("official", "personal"):
+        assert [memory["content"] for memory in alice.search(**asked, prefer=prefer)] == [DOSE, LESS]
+    context = alice.post("memories/context/", {"query": asked["query"], "namespaces": asked["namespaces"]}).json
+    packs = {alice.get(f"memories/{item['id']}/").json["content"]: item["pack"] for item in context["items"]}
+    assert packs == {DOSE: "other/guideline", REST: "other/guideline", LESS: None}
 
 
 def test_proposals_and_trust_go_with_the_subscription(

@@ -14,10 +14,19 @@ from django.db import connections
 from governance.database import acting
 from tests.factories import World
 from tests.governance.mutants import mutant
+from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, offer_pack, subscribe
+from tests.vault.packs.pack_factories import (
+    TEXTS,
+    build_version,
+    memories_of,
+    offer_pack,
+    pack_of,
+    publish_version,
+    subscribe,
+)
 from vault.cubes import pack_reads
 from vault.models import Cube
 from vault.vocabulary import Source
@@ -271,3 +280,67 @@ def test_invoice_states_the_reads_of_a_month(olivia: Contract, charlie: Contract
     assert "- Reads: 3" in invoice["document"]
     assert charlie.get(f"contracts/{agreed['id']}/invoice/?month=2001-01").json["reads"] == 0
     assert charlie.get(f"contracts/{agreed['id']}/invoice/?month=May").status == 400
+
+
+def test_subscription_to_a_part_takes_tagged_and_near_memories_through_updates(
+    world: World, olivia: Contract, bob: Contract, charlie: Contract
+) -> None:
+    pack = pack_of(charlie, "birds")
+    texts = {"The heron nests by the mill.": ["Nests"], "Wind turns the old sail.": [], "The swift eats gnats.": []}
+    ids = [charlie.add(text, namespace="/birds", tags=tags)["id"] for text, tags in texts.items()]
+    made = publish_version(charlie, build_version(charlie, pack, ids))
+    taken = {"tags": ["nests"], "query": "Which gnats does the swift eat?"}
+    subscription = subscribe(olivia, made["id"], **taken)
+    here = f"subscriptions/{subscription['id']}/"
+    asked = "namespace=/packs/other/birds"
+    assert {name: subscription[name] for name in taken} == taken
+    assert set(olivia.list_contents(asked)) == {"The heron nests by the mill.", "The swift eats gnats."}
+    ids += [charlie.add(text, namespace="/birds", tags=["NESTS"])["id"] for text in ("Eggs are blue.",)]
+    ids += memories_of(charlie, "A mill grinds corn.")
+    publish_version(charlie, build_version(charlie, pack, ids[1:], "1.1.0"))
+    run_jobs()
+    plan = olivia.post(f"{here}upgrade/?dry_run=true", {"version": "1.1.0"}).json
+    assert {change["after"] or change["before"] for change in plan["changes"]} == {
+        "Eggs are blue.",
+        "The heron nests by the mill.",
+    }
+    assert olivia.post(f"{here}upgrade/", {"version": "1.1.0"}).status == 202
+    run_jobs()
+    assert set(olivia.list_contents(asked)) == {"Eggs are blue.", "The swift eats gnats."}
+    for client, status in ((bob, 403), (charlie, 404)):
+        assert client.patch(here, {"tags": []}).status == status
+    assert olivia.patch(here, {"tags": ["none"], "query": ""}).json["tags"] == ["none"]
+    run_jobs()
+    assert olivia.list_contents(asked) == []
+    persona = olivia.post("personas/", {"name": "Ranger", "kind": "agent"}).json["id"]
+    page, address = signed_in(world.olivia), f"/store/subscriptions/{subscription['id']}/"
+    assert "Mount on Ranger" in page.get(address).content.decode()
+    assert page.post(f"{address}mount/", {"place": f"persona {persona}"}).status_code == 303
+    assert "Mount on Ranger" not in page.get(address).content.decode()
+    form = {"range": "*", "delivery": "pull", "tags": "", "query": ""}
+    assert page.post(address, {**form, "query": "x" * 301}).status_code == 422
+    assert page.post(address, form).status_code == 303
+    run_jobs()
+    assert len(olivia.list_contents(asked)) == 4
+
+
+def test_memories_of_a_pack_have_the_dates_of_the_pack_in_answers(olivia: Contract, charlie: Contract) -> None:
+    pack = pack_of(charlie, "rails")
+    happened = charlie.add("The viaduct was opened.", event_time="2019-05-02T12:00:00Z")["id"]
+    message = {"role": "user", "content": "The tunnel is damp.", "timestamp": "2018-03-04T12:00:00Z"}
+    said = charlie.post("memories/", {"messages": [message], "infer": False}).json["results"][0]["id"]
+    plain = charlie.add("The depot has nine tracks.")["id"]
+    made = publish_version(charlie, build_version(charlie, pack, [happened, said, plain]))
+    built = charlie.get(f"packs/{pack}/versions/1.0.0/").json["created_at"]
+    subscribe(olivia, made["id"])
+    memories = olivia.get("memories/?namespace=/packs/other/rails").json["results"]
+    dates = {memory["content"]: (memory["said_at"], memory["event_time"]) for memory in memories}
+    assert dates["The tunnel is damp."] == ("2018-03-04T12:00:00Z", "2018-03-04T12:00:00Z")
+    assert dates["The viaduct was opened."] == (None, "2019-05-02T12:00:00Z")
+    assert dates["The depot has nine tracks."][0] is not None
+    assert built <= dates["The depot has nine tracks."][0] < memories[0]["created_at"]
+    conversation = olivia.post("conversations/", {}).json["id"]
+    assert olivia.post("mounts/", {"namespace": "/packs/other/rails", "conversation": conversation}).status == 201
+    for question, date in (("Is the tunnel damp?", "4 March 2018"), ("Was the viaduct opened?", "2 May 2019")):
+        answer = olivia.post(f"conversations/{conversation}/turns/", {"content": question}).json["content"]
+        assert date in answer
