@@ -35,6 +35,8 @@ class Invalid(DomainError):
 class UnknownPersona(Invalid):
     """A reference to no persona that the actor may use."""
 
+    code, title = "unknown_persona", "No persona of yours has this id or name"
+
 
 class InvalidETag(Invalid):
     code, title = "invalid_etag", "If-Match is not a list of ETags"

@@ -75,7 +75,9 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(
         ("account/", "connect/", "sign-in/", "sign-out/", "invitation/", "reset/", "you/"), "a person's own access"
     ),
-    **dict.fromkeys(("settings/", "api/v1/members/", "api/v1/me/", "api/v1/api-keys/"), "members and keys"),
+    **dict.fromkeys(
+        ("settings/", "api/v1/members/", "api/v1/invitations/", "api/v1/me/", "api/v1/api-keys/"), "members and keys"
+    ),
     **dict.fromkeys(("access/", "api/v1/grants/", "presets/", "api/v1/role-templates/"), "rights, by ids and paths"),
     **dict.fromkeys(("audit/", "api/v1/audit/"), "the audit log holds ids, never words"),
     **dict.fromkeys(("integrations/", "api/v1/webhooks/", "api/v1/deliveries/"), "addresses, events and ids"),

@@ -38,7 +38,7 @@ EXAMPLES: dict[str, Any] = {
     "memories_copy": {"namespace": "/team/notes"},
     "memories_fuse": {"ids": [MEMORY, OTHER_MEMORY], "reason": "They state the same."},
     "memories_split": {"parts": ["Ana prefers the train.", "Bo likes tea."]},
-    "memories_actions": {"action": "tag", "filters": {"tags": "travel"}, "args": {"tag": "journeys"}},
+    "memories_actions": {"action": "tag", "filters": {"tags": "travel"}, "args": {"tags": ["journeys"]}},
     "namespaces_create": {"path": "/clinic/guidelines", "kind": "expert", "quota": 5000},
     "namespaces_update": {"read_only": True},
     "namespaces_move": {"path": "/archive/clinic"},
@@ -117,7 +117,7 @@ EXAMPLES: dict[str, Any] = {
     },
     "apikeys_update": {"namespaces": ["/team/notes"], "persona": None},
     "apikeys_rotate": {"overlap_seconds": 3600},
-    "members_invite": {"email": "bo@example.com", "role": "editor"},
+    "invitations_create": {"email": "bo@example.com", "role": "editor"},
     "members_update": {"role": "viewer"},
     "grants_create": {
         "principal": {"kind": "role", "id": "viewer"},

@@ -105,16 +105,14 @@ def query_parameters(query: MemoryQuery) -> dict[str, list[str]]:
 
 
 def curl_command(query: MemoryQuery, base: str) -> str:
-    """Return the curl command of the API call with the same result; empty if the API has none."""
+    """Return the curl command of the API call with the same result."""
     key = '-H "Authorization: Bearer $KEY"'
     if query.text:
         body = {"query": query.text, "mode": query.mode, "top_k": 50, "filters": query.filters_shown()}
         words = shlex.quote(json.dumps(body, ensure_ascii=False))
         return f'curl {key} -H "Content-Type: application/json" -d {words} {base}search/'
-    parts = query_parameters(query)
-    if any(len(values) > 1 for values in parts.values()):
-        return ""
-    asked = urlencode({name: values[0] for name, values in parts.items() if name not in {"order", "mode"}})
+    chosen = {name: values for name, values in query_parameters(query).items() if name not in {"order", "mode"}}
+    asked = urlencode(chosen, doseq=True)
     return f"curl {key} {shlex.quote(f'{base}?{asked}')}" if asked else f"curl {key} {base}"
 
 

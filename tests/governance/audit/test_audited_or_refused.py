@@ -240,12 +240,12 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         Call("role-templates/{template}/apply/", {"kind": "persona", "id": "{persona}"})
     ],
     ("members/", "get"): [Call("members/")],
-    ("members/invitations/", "get"): [Call("members/invitations/")],
+    ("invitations/", "get"): [Call("invitations/")],
     ("api-keys/", "get"): [Call("api-keys/")],
-    ("members/", "post"): [Call("members/", {"email": "new@invited.example", "role": "viewer"})],
+    ("invitations/", "post"): [Call("invitations/", {"email": "new@invited.example", "role": "viewer"})],
     ("members/<uuid:member_id>/", "patch"): [Call("members/{member}/", {"role": "editor"})],
     ("members/<uuid:member_id>/", "delete"): [Call("members/{member}/")],
-    ("members/invitations/<uuid:invitation_id>/", "delete"): [Call("members/invitations/{invitation}/")],
+    ("invitations/<uuid:invitation_id>/", "delete"): [Call("invitations/{invitation}/")],
     ("api-keys/", "post"): [Call("api-keys/", {"scopes": ["chat"], "name": "new"})],
     ("api-keys/<uuid:key_id>/", "patch"): [Call("api-keys/{key}/", {"name": "newer"})],
     ("api-keys/<uuid:key_id>/", "delete"): [Call("api-keys/{key}/")],
@@ -259,7 +259,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/tool-calls/search/", "post"): [Call("memories/tool-calls/search/", {"name": "nightingale"})],
     ("memories/facets/", "get"): [Call("memories/facets/")],
     ("memories/actions/", "post"): [
-        Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tag": "new"}}),
+        Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tags": ["new"]}}),
         Call("memories/actions/", {"action": "export", "filters": {"tags": "nightingale"}}),
     ],
     ("imports/uploads/<uuid:upload_id>/", "delete"): [Call("imports/uploads/{upload}/")],
@@ -366,7 +366,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
 SIMULATED = {"kind": "retention", "document": {"max_seconds": 60}}
 NEEDS_NO_ROW = {
     ("members/<uuid:member_id>/", "get"): "an address and a role; no content",
-    ("members/invitations/<uuid:invitation_id>/", "get"): "the same of one who is invited",
+    ("invitations/<uuid:invitation_id>/", "get"): "the same of one who is invited",
     ("api-keys/<uuid:key_id>/", "get"): "name, end and scopes; no secret",
     ("personas/<uuid:persona_id>/settings/", "get"): "numbers; no content",
     ("layers/settings/", "get"): "numbers; no content",
