@@ -107,6 +107,10 @@ class Conflict(DomainError):
     status, code, title = 409, "conflict", "The request conflicts with the current state"
 
 
+class NamespaceNotEmpty(Conflict):
+    code, title = "namespace_not_empty", "The namespace is not empty"
+
+
 class InFlight(Conflict):
     code, title = "in_flight", "A request with this Idempotency-Key is being answered"
 

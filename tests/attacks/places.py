@@ -90,7 +90,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         "paths, ids, times and counts",
     ),
     **dict.fromkeys(
-        ("namespaces/", "namespaces/new/", "namespaces/<uuid:namespace_id>/move/"),
+        ("namespaces/", "namespaces/new/", *(f"namespaces/<uuid:namespace_id>/{part}/" for part in ("move", "delete"))),
         "paths and counts",
     ),
     **dict.fromkeys(("personas/", "api/v1/personas/", "api/v1/personas/<uuid:persona_id>/"), "names of personas"),

@@ -33,6 +33,7 @@ EXAMPLES: dict[str, Any] = {
     "memories_move": {"namespace": "/team/notes"},
     "memories_transition": {"to": "archived", "reason": "Nobody asks for it any more."},
     "memories_restore": {},
+    "memories_relations_create": {"memory_id": OTHER_MEMORY, "kind": "causes"},
     "memories_promote": {"layer": "mid_term"},
     "memories_feedback": {"kind": "outdated", "note": "Ana moved in May."},
     "memories_copy": {"namespace": "/team/notes"},

@@ -75,7 +75,7 @@ def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
     with acting(actor):
         counted = _query_facets(actor, query)
         record(actor=actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=[], detail={"counted": True})
-        places = Namespace.objects.visible_to(actor).order_by("path").values_list("path", flat=True)
+        places = Namespace.objects.visible_to(actor).without_deleted().order_by("path").values_list("path", flat=True)
         return _complete_facets(counted, list(places[:MOST_VALUES]))
 
 

@@ -414,6 +414,7 @@ class CubeLink(TenantModel):
     source = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     target = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in LinkKind])
+    is_by_person = models.BooleanField(default=False, db_default=False)  # else computed, or of lineage
 
     class Meta:
         constraints = [

@@ -359,6 +359,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("mounts/<uuid:mount_id>/", "delete"): [Call("mounts/{mount}/")],
     ("sessions/<str:session_id>/end/", "post"): [Call("sessions/new/end/")],
     ("namespaces/<uuid:namespace_id>/", "patch"): [Call("namespaces/{namespace}/", {"read_only": True})],
+    ("namespaces/<uuid:namespace_id>/", "delete"): [Call("namespaces/{empty}/")],
     ("namespaces/<uuid:namespace_id>/move/", "post"): [Call("namespaces/{namespace}/move/", {"path": "/brand/newest"})],
     ("views/", "post"): [Call("views/", {"name": "new", "query": "q=x"})],
     ("views/<uuid:view_id>/", "delete"): [Call("views/{view}/")],
@@ -476,6 +477,7 @@ def places(world: World) -> dict[str, Any]:
     subject_export = client.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()
     view = client.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
+    empty = client.post("namespaces/", {"path": "/empty"}).json["id"]
     for who in ("ann", "ben"):
         assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
     waiting, doubtful = (_publication_waiting(world, name) for name in ("larks", "owls"))
@@ -534,6 +536,7 @@ def places(world: World) -> dict[str, Any]:
             "subject_export": subject_export,
             "mount": Mount.objects.get().id,
             "namespace": Namespace.objects.get(path="/nightingale").id,
+            "empty": empty,
         }
         access = {
             "grant": PersonaGrant.objects.get().id,
