@@ -25,6 +25,8 @@ CONTENT = frozenset(
         "api/v1/memories/",
         "api/v1/memories/<uuid:memory_id>/",
         "api/v1/memories/<uuid:memory_id>/provenance/",
+        "api/v1/memories/<uuid:memory_id>/context/",
+        "api/v1/graph/",
         "api/v1/memories/<uuid:memory_id>/diff/",
         "api/v1/memories/<uuid:memory_id>/versions/",
         "api/v1/memories/<uuid:memory_id>/versions/<int:number>/",
@@ -132,6 +134,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "memories/<uuid:memory_id>/rollback/": "POST alone; leads back to the memory's page",
     **dict.fromkeys(
         (f"api/v1/memories/<uuid:memory_id>/{verb}/" for verb in ("move", "rollback")), "as memories/ does"
+    ),
+    **dict.fromkeys(
+        (f"api/v1/memories/<uuid:memory_id>/relations/{tail}" for tail in ("", "<uuid:relation_id>/")),
+        "ids, kinds and times",
     ),
     "api/v1/memories/<uuid:memory_id>/freeze/": "shows a hold",
     "api/v1/memories/<uuid:memory_id>/unfreeze/": "shows a hold",

@@ -57,6 +57,7 @@ TABLES = {
     "sink_id": "governance_auditsink",
     "subject_id": "governance_datasubject",
     "subscription_id": "vault_subscription",
+    "relation_id": "vault_cubelink",
     "template_id": "governance_roletemplate",
     "turn_id": "vault_turn",
     "upload_id": "vault_upload",

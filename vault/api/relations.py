@@ -26,14 +26,14 @@ from vault.cubes.filters import read_moment_or_date
 from vault.cubes.selectors import cube_get
 from vault.graph.relations import (
     RELATIONS,
+    Relation,
     RelationDraft,
+    relation_change_ask,
     relation_create,
     relation_remove,
-    relation_remove_ask,
     relations_list,
 )
 from vault.listing.neighbourhood import MOST, neighbourhood_get
-from vault.models import CubeLink
 from vault.vocabulary import LinkKind
 
 AS_OF = OpenApiParameter(
@@ -95,7 +95,7 @@ class RelationsView(ApiView):
         actor = self.actor()
 
         def ask() -> None:
-            relation_remove_ask(actor=actor, cube_id=memory_id)
+            relation_change_ask(actor=actor, cube_id=memory_id)
 
         with self.after(ask):
             refuse_unknown_parameters(request)
@@ -114,7 +114,7 @@ class RelationView(ApiView):
     def delete(self, request: Request, memory_id: UUID, relation_id: UUID) -> Response:
         """Remove a relation that a person made. A computed one is 409."""
         actor = self.actor()
-        with self.after(lambda: relation_remove_ask(actor=actor, cube_id=memory_id)):
+        with self.after(lambda: relation_change_ask(actor=actor, cube_id=memory_id)):
             refuse_unknown_parameters(request)
         relation_remove(actor=actor, cube_id=memory_id, relation_id=relation_id)
         return Response(status=204)
@@ -141,7 +141,7 @@ class GraphView(ApiView):
         return _answer_neighbourhood(actor, request, centre=request.query_params.get("around", "").strip())
 
 
-def relation_json(row: CubeLink) -> dict[str, Any]:
+def relation_json(row: Relation) -> dict[str, Any]:
     return {
         "id": str(row.id),
         "source": str(row.source_id),

@@ -43,8 +43,8 @@ class _Gathered:
 def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = DEFAULT_POLICY) -> Write:
     """Link written cubes, replacing the links that they had made before.
 
-    Links of lineage stay, and so do links that other cubes or people made, unless they now cross a border between readers. Safe
-    to run twice. Queries: eight and the writes, for any number of cubes.
+    Links of lineage stay, and so do links that other cubes or people made, unless they now cross a border between
+    readers. Safe to run twice. Queries: eight and the writes, for any number of cubes.
     """
     with acting(actor):
         gathered = _gather_statements(actor, ids_of(payloads))

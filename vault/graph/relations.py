@@ -1,6 +1,7 @@
 """Relations between two memories as people read, make and remove them: rows of the graph of links."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q
@@ -33,7 +34,19 @@ class RelationDraft:
     kind: LinkKind
 
 
-def relations_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[CubeLink]:
+@dataclass(frozen=True)
+class Relation:
+    """A relation between two memories. is_by_person: a person made it; else it is computed."""
+
+    id: UUID
+    source_id: UUID
+    target_id: UUID
+    kind: LinkKind
+    is_by_person: bool
+    created_at: datetime
+
+
+def relations_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[Relation]:
     """Return a page of the relations of a memory to others that the actor may read, newest first.
 
     Computed contradictions are left out: they were searched among memories that the actor may not read.
@@ -44,10 +57,10 @@ def relations_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[CubeLin
         visible = Cube.objects.visible_to(actor).values("id")
         near = Q(source=cube, target__in=visible) | Q(target=cube, source__in=visible)
         rows = CubeLink.objects.filter(near, Q(kind__in=STEPS_OVER) | Q(is_by_person=True))
-        return list(pages.take(rows.order_by("-id")))
+        return [_make_relation(row) for row in pages.take(rows.order_by("-id"))]
 
 
-def relation_create(*, actor: Actor, draft: RelationDraft) -> tuple[CubeLink, bool]:
+def relation_create(*, actor: Actor, draft: RelationDraft) -> tuple[Relation, bool]:
     """Relate two memories that the actor may change and that have the same readers. Returns the relation, and whether
     a person had made it before.
 
@@ -68,7 +81,7 @@ def relation_create(*, actor: Actor, draft: RelationDraft) -> tuple[CubeLink, bo
         if not was_made:
             row.save(update_fields=["is_by_person"])
             _record(actor, Verb.MEMORY_RELATED, row)
-    return row, was_made
+    return _make_relation(row), was_made
 
 
 def relation_remove(*, actor: Actor, cube_id: UUID, relation_id: UUID) -> None:
@@ -77,7 +90,7 @@ def relation_remove(*, actor: Actor, cube_id: UUID, relation_id: UUID) -> None:
     Raises NotFound; Forbidden; Held; Conflict for a computed relation. Writes: deletes CubeLink; AuditEntry.
     """
     with acting(actor):
-        relation_remove_ask(actor=actor, cube_id=cube_id)
+        relation_change_ask(actor=actor, cube_id=cube_id)
         row = CubeLink.objects.filter(Q(source_id=cube_id) | Q(target_id=cube_id), id=relation_id).first()
         if row is None or not (row.is_by_person or row.kind in STEPS_OVER):
             raise NotFound
@@ -88,11 +101,15 @@ def relation_remove(*, actor: Actor, cube_id: UUID, relation_id: UUID) -> None:
         _record(actor, Verb.MEMORY_UNRELATED, row)
 
 
-def relation_remove_ask(*, actor: Actor, cube_id: UUID) -> None:
-    """Check that the actor may remove relations of a memory. Raises NotFound; Forbidden; Held."""
+def relation_change_ask(*, actor: Actor, cube_id: UUID) -> None:
+    """Check that the actor may make and remove relations of a memory. Raises NotFound; Forbidden; Held."""
     authorize(actor, Permission.MEMORY_UPDATE)
     with acting(actor):
         cube_change_ask(actor=actor, cube_id=cube_id)
+
+
+def _make_relation(row: CubeLink) -> Relation:
+    return Relation(row.id, row.source_id, row.target_id, LinkKind(row.kind), row.is_by_person, row.created_at)
 
 
 def _ask_both(actor: Actor, *cube_ids: UUID) -> None:

@@ -157,6 +157,14 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("reviews/<uuid:review_id>/accept/", "post"): [Call("reviews/{flagged}/accept/", {})],
     ("reviews/<uuid:review_id>/reject/", "post"): [Call("reviews/{doubted}/reject/")],
     ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
+    ("memories/<uuid:memory_id>/context/", "get"): [Call("memories/{cube}/context/")],
+    ("graph/", "get"): [Call("graph/"), Call("graph/?around=Nightingale")],
+    ("memories/<uuid:memory_id>/relations/", "post"): [
+        Call("memories/{kept}/relations/", {"memory_id": "{twin}", "kind": "causes"})
+    ],
+    ("memories/<uuid:memory_id>/relations/<uuid:relation_id>/", "delete"): [
+        Call("memories/{whole}/relations/{relation}/")
+    ],
     ("memories/<uuid:memory_id>/unfreeze/", "post"): [Call("memories/{kept}/unfreeze/")],
     ("memories/<uuid:memory_id>/transition/", "post"): [Call("memories/{cube}/transition/", {"to": "archived"})],
     ("memories/fuse/", "post"): [
@@ -372,6 +380,7 @@ NEEDS_NO_ROW = {
     ("personas/<uuid:persona_id>/settings/", "get"): "numbers; no content",
     ("layers/settings/", "get"): "numbers; no content",
     ("me/", "get"): "everyone may know who they are; no content",
+    ("memories/<uuid:memory_id>/relations/", "get"): "ids, kinds and times; no content",
     ("namespaces/", "get"): "paths, counts and rights; no content",
     ("namespaces/<uuid:namespace_id>/", "get"): "the same of one",
     ("namespaces/<uuid:namespace_id>/entries/<str:key>/", "get"): "ids and times; no content",
@@ -547,7 +556,10 @@ def places(world: World) -> dict[str, Any]:
             "member": world.bob.member.id,
             "key": world.bob.key.id,
         }
+    whole, part = (client.post("memories/", {"content": text}).json["results"][0]["id"] for text in ("whole", "part"))
+    relation = client.post(f"memories/{whole}/relations/", {"memory_id": part, "kind": "follows"}).json["id"]
     return of_the_trail | {
+        "relation": relation,
         "flagged": flagged,
         "doubted": doubted,
         "cube": filled.cube_id,
@@ -556,7 +568,7 @@ def places(world: World) -> dict[str, Any]:
         "job": filled.job_id,
         "kept": client.post("memories/", {"content": "the kept nightingale"}).json["results"][0]["id"],
         "twin": client.post("memories/", {"content": "the twin nightingale"}).json["results"][0]["id"],
-        "whole": client.post("memories/", {"content": "the whole nightingale"}).json["results"][0]["id"],
+        "whole": whole,
         "merged": _merge(client),
         "hold": client.post("holds/", {"reason": "nightingale", "subject": "the nightingale's"}).json["id"],
         "policy": filled.policy_id,

@@ -105,6 +105,7 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
         "{member_id}": str(world.bob.member.id),
         "{key_id}": str(world.bob.key.id),
         "{memory_id}": memory,
+        "{relation_id}": memory,
         "{conversation_id}": turns,
         "{job_id}": job,
         "{policy_id}": policy,
