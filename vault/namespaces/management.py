@@ -40,7 +40,7 @@ from vault.vocabulary import ContractState, NamespaceKind
 LARGEST_QUOTA = 10_000_000
 CHANGEABLE = (NamespaceKind.SHARED, NamespaceKind.EXPERT)  # into each other
 FILLED_BY = {  # words for counts
-    "memories": "memories",
+    "memories": "Memories",
     "restorable": "deleted or expired memories that are not purged yet",
     "namespaces": "namespaces below",
 }
@@ -245,9 +245,9 @@ def _refuse_filled(actor: Actor, namespace: Namespace) -> None:
         "namespaces": subtree(actor, namespace.path).without_deleted().exclude(id=namespace.id).count(),
     }
     if any(counts.values()):
-        told = ", ".join(f"{count} {FILLED_BY[name]}" for name, count in counts.items() if count)
+        told = ", ".join(f"{FILLED_BY[name]}: {count}" for name, count in counts.items() if count)
         errors = [FieldError(name, str(count)) for name, count in counts.items() if count]
-        raise NamespaceNotEmpty(f"The namespace is not empty: {told}.", errors=errors)
+        raise NamespaceNotEmpty(f"The namespace is not empty. {told}.", errors=errors)
 
 
 def namespace_locate(actor: Actor, namespace_id: UUID, *, lock: bool = False) -> Namespace:

@@ -257,6 +257,7 @@ def test_the_api_lists_invites_changes_and_removes(world: World) -> None:
     ]
     assert client.get("members/?page_size=2").json["next"]
     body = {"email": "vera@acme.example", "role": "editor"}
+    assert (client.post("members/", body).status, client.get("members/invitations/").status) == (405, 404)
     made = client.post("invitations/", body, idempotency_key="once")
     assert made.status == 201
     assert made.json["link"].startswith("http://testserver/invitation/")

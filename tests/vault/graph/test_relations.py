@@ -65,6 +65,13 @@ def test_relation_that_cannot_be_is_refused_with_the_reason(world: World, alice:
     assert [_relate(alice, first, foreign).status for foreign in (hers, str(MISSING))] == [404, 404]
     reader = contract(world, "alice", Scope.MEMORIES_READ)
     assert (_relate(reader, first, other).status, _list_relations(reader, first)) == (403, [])
+    persona = alice.post("personas/", {"name": "Gardener"}).json["id"]
+    for bond in ({"namespaces": ["/elsewhere"]}, {"persona": persona}):
+        asked = {"member": str(world.alice.member.id), "scopes": list(Scope), **bond}
+        bound = Contract(key=olivia.post("api-keys/", asked).json["api_key"])
+        assert _relate(bound, first, other).status == 404
+        assert bound.get(f"memories/{first}/context/").status == 404
+        assert bound.get("graph/").json["results"] == []
     alice.post(f"memories/{other}/freeze/", {"reason": "Case 17"})
     assert _relate(alice, first, other).status == 423
     messages = [{"role": "user", "content": text} for text in ("The dam broke.", "Therefore the mill was flooded.")]

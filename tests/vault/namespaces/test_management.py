@@ -167,7 +167,7 @@ def test_empty_namespace_is_deleted_and_its_path_is_free_again(
         assert (refused.status, refused.code) == (409, "namespace_not_empty")
         counts = {fault["field"]: fault["message"] for fault in refused.json["errors"]}
         assert counts == {"memories": "1", "restorable": "1", "namespaces": "1"}
-        assert "1 memories" in refused.json["detail"]
+        assert "Memories: 1, " in refused.json["detail"]
     assert alice.post(f"memories/{memory}/move/", {"namespace": "/right"}).status == 200
     assert alice.delete(f"memories/{gone}/?purge=true").status == 204
     (below,) = [row["id"] for row in alice.get("namespaces/?path=/typo/below").json["results"]]
