@@ -160,7 +160,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/<uuid:memory_id>/context/", "get"): [Call("memories/{cube}/context/")],
     ("graph/", "get"): [Call("graph/"), Call("graph/?around=Nightingale")],
     ("memories/<uuid:memory_id>/relations/", "post"): [
-        Call("memories/{kept}/relations/", {"memory_id": "{twin}", "kind": "causes"})
+        Call("memories/{whole}/relations/", {"memory_id": "{part}", "kind": "causes"})
     ],
     ("memories/<uuid:memory_id>/relations/<uuid:relation_id>/", "delete"): [
         Call("memories/{whole}/relations/{relation}/")
@@ -560,6 +560,8 @@ def places(world: World) -> dict[str, Any]:
     relation = client.post(f"memories/{whole}/relations/", {"memory_id": part, "kind": "follows"}).json["id"]
     return of_the_trail | {
         "relation": relation,
+        "memory": whole,
+        "part": part,
         "flagged": flagged,
         "doubted": doubted,
         "cube": filled.cube_id,

@@ -113,7 +113,7 @@ def test_unknown_persona_is_refused_alike_by_every_route(
             assert alice.send(method, address, body).status in {200, 201}, (address, body)
 
 
-def test_persona_of_another_member_is_known_by_memories_that_one_reads(alice: Contract, bob: Contract) -> None:
+def test_persona_of_another_member_can_be_named_by_readers_of_its_memories(alice: Contract, bob: Contract) -> None:
     persona = alice.post("personas/", {"name": "Gardener"}).json
     asked = {"query": "tea", "personas": ["Gardener"]}
     assert bob.post("memories/search/", asked).status == bob.get("memories/?persona=Gardener").status == 400
