@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.descriptions import ONCE, PAGE, PageSchema
-from governance.api.fields import OneOfField, StrictSerializer
+from governance.api.fields import StrictSerializer
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
@@ -44,8 +44,8 @@ AROUND = OpenApiParameter("around", str, description="Names of people, places or
 
 class RelationInput(StrictSerializer):
     memory_id = serializers.UUIDField(help_text="The other memory. It needs the same readers.")
-    kind = OneOfField(
-        LinkKind, help_text=f"How the memory of the address relates to it: {', '.join(RELATIONS)}. Others are computed."
+    kind = serializers.ChoiceField(
+        choices=RELATIONS, help_text="How the memory of the address relates to it. Other kinds are computed."
     )
 
 
