@@ -251,9 +251,8 @@ def test_the_list_is_copied_as_a_call_that_answers_the_same(world: World, ids: l
     assert "'http://testserver/api/v1/memories/?layer=mid_term&amp;layer=long_term'" in shown.replace(
         "&layer", "&amp;layer"
     )
-    assert page_of(client, "/memories/?tag=team") == page_of(client, "/memories/?tags=team"), (
-        "as views of 0.1.0 have it"
-    )
+    former = page_of(client, "/memories/?tag=team")
+    assert "'http://testserver/api/v1/memories/?tags=team'" in former, "as views of 0.1.0 have it"
 
 
 ORDERS = ("best", "newest", "oldest", "expiring")
