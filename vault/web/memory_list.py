@@ -24,7 +24,7 @@ from governance.web.pages import draw, page, wants_part
 from governance.web.pagination import uuid_or_none
 from vault.listing.endings import endings_find
 from vault.listing.facets import count_facets, facets_count
-from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
+from vault.listing.queries import MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page
 from vault.listing.views import views_list
 from vault.vocabulary import SearchMode
@@ -56,7 +56,6 @@ MODES: dict[SearchMode, Promise] = {
     SearchMode.TAG: _("By tags"),
 }
 SESSION_COLUMNS = "memory_columns"
-KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "inactive", "deleted")
 
 
 @gzip_page
@@ -119,7 +118,7 @@ def curl_command(query: MemoryQuery, base: str) -> str:
 def _read_query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]:
     """Read the query. On errors, return the query without filters, and the errors."""
     try:
-        query = query_read({name: asked.getlist(name) for name in asked if name in KNOWN})
+        query = query_read({name: asked.getlist(name) for name in asked})
         query.condition(token_maker(actor.tenant_id))
         return query, None
     except Invalid as fault:
