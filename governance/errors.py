@@ -35,6 +35,8 @@ class Invalid(DomainError):
 class UnknownPersona(Invalid):
     """A reference to no persona that the actor may use."""
 
+    code, title = "unknown_persona", "No persona of yours has this id or name"
+
 
 class InvalidETag(Invalid):
     code, title = "invalid_etag", "If-Match is not a list of ETags"
@@ -103,6 +105,10 @@ class NotAcceptable(DomainError):
 
 class Conflict(DomainError):
     status, code, title = 409, "conflict", "The request conflicts with the current state"
+
+
+class NamespaceNotEmpty(Conflict):
+    code, title = "namespace_not_empty", "The namespace is not empty"
 
 
 class InFlight(Conflict):

@@ -5,6 +5,9 @@ from enum import StrEnum
 EXTRACTIVE = "extractive"  # the `model` of a conversation or an answer without a language model
 
 
+DELETED_MARK = "~"  # in the paths of deleted namespaces
+
+
 class NamespaceKind(StrEnum):
     PRIVATE = "private"
     EXPERT = "expert"

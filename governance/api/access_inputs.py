@@ -29,7 +29,7 @@ ASKED_ABOUT = (*GranteeKind, str(PrincipalKind.SYSTEM))
 
 
 class ConditionsField(serializers.JSONField):
-    """{purpose, channel, session, address: lists; not_before, not_after; daily: {from, until}}; each optional."""
+    """{purpose, channel, session_id, address: lists; not_before, not_after; daily: {from, until}}; each optional."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
@@ -80,7 +80,7 @@ class GrantInput(StrictSerializer):
 class CheckContextInput(StrictSerializer):
     purpose = TextField(max_length=200, required=False, allow_blank=True)
     channel = serializers.ChoiceField(choices=list(Channel), required=False)
-    session = TextField(max_length=200, required=False, allow_blank=True)
+    session_id = TextField(max_length=200, required=False, allow_blank=True)
     address = TextField(max_length=60, required=False, allow_blank=True)
     time = TimeField(required=False, help_text="Default: now.")
 
@@ -176,7 +176,7 @@ def check_context(body: dict[str, Any], own: CallContext) -> CallContext:
     return CallContext(
         channel=Channel(asked.get("channel", own.channel)),
         purpose=asked.get("purpose", ""),
-        session=asked.get("session", ""),
+        session=asked.get("session_id", ""),
         address=asked.get("address", ""),
     )
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
+from governance.access.decisions.conditions import rename_parts
 from governance.access.grants.selectors import Checked
 from governance.access.grants.views import GrantView
 from governance.api.descriptions import PageSchema
@@ -94,7 +95,7 @@ def grant_json(view: GrantView) -> Json:
         "action": view.action,
         "effect": view.effect,
         "expires_at": time_json(view.expires_at),
-        "conditions": dict(view.conditions),
+        "conditions": rename_parts(view.conditions),
         "given_by": str(view.given_by),
         "created_at": time_json(view.created_at),
     }

@@ -1,4 +1,4 @@
-"""REST views of members/: the members of the tenant, and its invitations."""
+"""REST views of members/ and invitations/: the members of the tenant, and who is invited to become one."""
 
 from typing import Any
 from uuid import UUID
@@ -39,8 +39,6 @@ from governance.members.services import (
     member_role_change,
 )
 from governance.vocabulary import Permission, RoleName
-
-TAG = "members"
 
 
 class MemberSchema(serializers.Serializer[Any]):
@@ -83,14 +81,62 @@ class RoleInput(StrictSerializer):
 
 
 class MembersView(ApiView):
-    @describe("members_list", MemberListSchema, tag=TAG, parameters=PAGE)
+    @describe("members_list", MemberListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the members of the tenant, oldest first."""
         pages = CursorPages(request, "id")
         views = members_list(actor=self.actor(), pages=pages)
         return pages.envelope([member_json(view) for view in views])
 
-    @describe("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
+
+class MemberView(ApiView):
+    @describe("members_get", MemberSchema, may=[404])
+    def get(self, request: Request, member_id: UUID) -> Response:
+        """Read one member."""
+        row = member_get(actor=self.actor(), member_id=member_id)
+        refuse_unknown_parameters(request)
+        return Response(member_json(member_view(row)))
+
+    @describe("members_update", MemberSchema, request=RoleInput, may=[404, 409])
+    def patch(self, request: Request, member_id: UUID) -> Response:
+        """Change a member's role, from the next request on. The last owner keeps the role (409).
+
+        A key needs every scope.
+        """
+        actor = self.actor()
+        member_get(actor=actor, member_id=member_id)
+        refuse_unknown_parameters(request)
+        role = RoleName(read(RoleInput, request)["role"])
+        return Response(member_json(member_role_change(actor=actor, member_id=member_id, role=role)))
+
+    @describe(
+        "members_remove",
+        None,
+        status=204,
+        parameters=[DRY_RUN],
+        also={200: RemovalSchema},
+        may=[404, 409],
+    )
+    def delete(self, request: Request, member_id: UUID) -> Response:
+        """Remove a member with their keys and links. The last owner cannot be removed (409)."""
+        actor = self.actor()
+        with acting(actor):
+            member_remove(actor=actor, member_id=member_id)
+            refuse_unknown_parameters(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            transaction.set_rollback(dry_run)
+        return Response({"dry_run": True, "count": 1, "ids": [str(member_id)]}) if dry_run else Response(status=204)
+
+
+class InvitationsView(ApiView):
+    @describe("invitations_list", InvitationListSchema, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """List open invitations, newest first."""
+        pages = CursorPages(request)
+        views = invitations_list(actor=self.actor(), pages=pages)
+        return pages.envelope([invitation_json(view) for view in views])
+
+    @describe("invitations_create", NewInvitationSchema, status=201, request=InvitationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Invite an address: its person becomes a member by the mailed link.
 
@@ -109,64 +155,15 @@ class MembersView(ApiView):
         return self.post_once(call)
 
 
-class MemberView(ApiView):
-    @describe("members_get", MemberSchema, tag=TAG, may=[404])
-    def get(self, request: Request, member_id: UUID) -> Response:
-        """Read one member."""
-        row = member_get(actor=self.actor(), member_id=member_id)
-        refuse_unknown_parameters(request)
-        return Response(member_json(member_view(row)))
-
-    @describe("members_update", MemberSchema, tag=TAG, request=RoleInput, may=[404, 409])
-    def patch(self, request: Request, member_id: UUID) -> Response:
-        """Change a member's role, from the next request on. The last owner keeps the role (409).
-
-        A key needs every scope.
-        """
-        actor = self.actor()
-        member_get(actor=actor, member_id=member_id)
-        refuse_unknown_parameters(request)
-        role = RoleName(read(RoleInput, request)["role"])
-        return Response(member_json(member_role_change(actor=actor, member_id=member_id, role=role)))
-
-    @describe(
-        "members_remove",
-        None,
-        tag=TAG,
-        status=204,
-        parameters=[DRY_RUN],
-        also={200: RemovalSchema},
-        may=[404, 409],
-    )
-    def delete(self, request: Request, member_id: UUID) -> Response:
-        """Remove a member with their keys and links. The last owner cannot be removed (409)."""
-        actor = self.actor()
-        with acting(actor):
-            member_remove(actor=actor, member_id=member_id)
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            transaction.set_rollback(dry_run)
-        return Response({"dry_run": True, "count": 1, "ids": [str(member_id)]}) if dry_run else Response(status=204)
-
-
-class InvitationsView(ApiView):
-    @describe("members_invitations_list", InvitationListSchema, tag=TAG, parameters=PAGE)
-    def get(self, request: Request) -> Response:
-        """List open invitations, newest first."""
-        pages = CursorPages(request)
-        views = invitations_list(actor=self.actor(), pages=pages)
-        return pages.envelope([invitation_json(view) for view in views])
-
-
 class InvitationView(ApiView):
-    @describe("members_invitations_get", InvitationSchema, tag=TAG, may=[404])
+    @describe("invitations_get", InvitationSchema, may=[404])
     def get(self, request: Request, invitation_id: UUID) -> Response:
         """Read one open invitation."""
         row = invitation_get(actor=self.actor(), invitation_id=invitation_id)
         refuse_unknown_parameters(request)
         return Response(invitation_json(invitation_view(row)))
 
-    @describe("members_invitations_revoke", None, tag=TAG, status=204, may=[404, 409])
+    @describe("invitations_revoke", None, status=204, may=[404, 409])
     def delete(self, request: Request, invitation_id: UUID) -> Response:
         """Revoke an invitation: its links no longer work."""
         actor = self.actor()

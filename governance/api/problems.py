@@ -62,7 +62,7 @@ def problem(failure: DomainError, request: HttpRequest) -> dict[str, Any]:
         "type": f"urn:memos:problem:{failure.code}",
         "title": failure.title,
         "status": failure.status,
-        "detail": _sendable(failure.detail),
+        "detail": _sendable(_detail(failure)),
         "code": failure.code,
         "request_id": getattr(request, "request_id", ""),
     }
@@ -71,6 +71,15 @@ def problem(failure: DomainError, request: HttpRequest) -> dict[str, Any]:
             {"field": _sendable(fault.field), "message": _sendable(fault.message)} for fault in failure.errors
         ]
     return body
+
+
+def _detail(failure: DomainError) -> str:
+    """Return the sentence of a failure; of one that only names fields, the cause at the first field."""
+    if not failure.errors or failure.detail != failure.title:
+        return failure.detail
+    first = failure.errors[0]
+    others = f" ({len(failure.errors) - 1} more in `errors`)" if len(failure.errors) > 1 else ""
+    return f"{first.field}: {first.message}{others}"
 
 
 def _sendable(text: str) -> str:

@@ -14,8 +14,8 @@ from governance.api.webhooks import (
 urlpatterns = [
     path("members/", MembersView.as_view()),
     path("members/<uuid:member_id>/", MemberView.as_view()),
-    path("members/invitations/", InvitationsView.as_view()),
-    path("members/invitations/<uuid:invitation_id>/", InvitationView.as_view()),
+    path("invitations/", InvitationsView.as_view()),
+    path("invitations/<uuid:invitation_id>/", InvitationView.as_view()),
     path("api-keys/", KeysView.as_view()),
     path("api-keys/<uuid:key_id>/", KeyView.as_view()),
     path("api-keys/<uuid:key_id>/rotate/", KeyRotateView.as_view()),

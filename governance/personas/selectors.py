@@ -17,6 +17,8 @@ from governance.pages import Pages
 from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.vocabulary import Action, Effect, Permission, PersonaKind, Verb
 
+NO_PERSONA = "no persona of yours has this id or name"
+
 
 def personas_of(actor: Actor) -> QuerySet[Persona]:
     """Return the actor's own and granted personas and the tenant's agents; all personas for those who govern.
@@ -69,7 +71,7 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
         found[0].id == persona_id or (actor.member_id is not None and found[0].member_id == actor.member_id)
     )
     if not found:
-        raise UnknownPersona(errors=[FieldError(field, "no persona of yours has this id or name")])
+        raise UnknownPersona(errors=[FieldError(field, NO_PERSONA)])
     if len(found) != 1 and not own:
         raise Invalid(errors=[FieldError(field, "several personas have this name: give the id")])
     return found[0]

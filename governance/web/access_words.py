@@ -8,6 +8,7 @@ from django.utils.text import get_text_list
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from governance.access.decisions.conditions import rename_parts
 from governance.access.grants.grantees import Grantee
 from governance.vocabulary import Action, Channel, Effect, GranteeKind, RoleName
 from governance.web.roles import ROLES
@@ -37,7 +38,7 @@ CHANNELS: dict[str, Promise] = {
 LISTED: dict[str, Promise] = {
     "purpose": _("for %(values)s"),
     "channel": _("through %(values)s"),
-    "session": _("in the session %(values)s"),
+    "session_id": _("in the session %(values)s"),
     "address": _("from the network %(values)s"),
 }
 MOMENTS: dict[str, Promise] = {
@@ -48,7 +49,7 @@ MOMENTS: dict[str, Promise] = {
 
 def conditions_text(document: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each part of a condition (see governance.access.decisions.conditions)."""
-    return [_part_text(name, value) for name, value in document.items()]
+    return [_part_text(name, value) for name, value in rename_parts(document).items()]
 
 
 def grantee_words(grantee: Grantee) -> str:

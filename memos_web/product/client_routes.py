@@ -107,7 +107,7 @@ async def _ensure_conversation(call: Call, persona: str, name: str) -> str:
     while address:
         page = await call.rest.call("GET", address)
         for row in page["results"]:
-            if row["title"] == name and row["persona"] == persona:
+            if row["title"] == name and (row["persona"] or {}).get("id") == persona:
                 return str(row["id"])
         address = page["next"]
     return str((await call.rest.call("POST", "conversations/", body={"title": name, "persona": persona}))["id"])

@@ -25,6 +25,8 @@ CONTENT = frozenset(
         "api/v1/memories/",
         "api/v1/memories/<uuid:memory_id>/",
         "api/v1/memories/<uuid:memory_id>/provenance/",
+        "api/v1/memories/<uuid:memory_id>/context/",
+        "api/v1/graph/",
         "api/v1/memories/<uuid:memory_id>/diff/",
         "api/v1/memories/<uuid:memory_id>/versions/",
         "api/v1/memories/<uuid:memory_id>/versions/<int:number>/",
@@ -75,7 +77,9 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(
         ("account/", "connect/", "sign-in/", "sign-out/", "invitation/", "reset/", "you/"), "a person's own access"
     ),
-    **dict.fromkeys(("settings/", "api/v1/members/", "api/v1/me/", "api/v1/api-keys/"), "members and keys"),
+    **dict.fromkeys(
+        ("settings/", "api/v1/members/", "api/v1/invitations/", "api/v1/me/", "api/v1/api-keys/"), "members and keys"
+    ),
     **dict.fromkeys(("access/", "api/v1/grants/", "presets/", "api/v1/role-templates/"), "rights, by ids and paths"),
     **dict.fromkeys(("audit/", "api/v1/audit/"), "the audit log holds ids, never words"),
     **dict.fromkeys(("integrations/", "api/v1/webhooks/", "api/v1/deliveries/"), "addresses, events and ids"),
@@ -88,7 +92,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         "paths, ids, times and counts",
     ),
     **dict.fromkeys(
-        ("namespaces/", "namespaces/new/", "namespaces/<uuid:namespace_id>/move/"),
+        ("namespaces/", "namespaces/new/", *(f"namespaces/<uuid:namespace_id>/{part}/" for part in ("move", "delete"))),
         "paths and counts",
     ),
     **dict.fromkeys(("personas/", "api/v1/personas/", "api/v1/personas/<uuid:persona_id>/"), "names of personas"),
@@ -130,6 +134,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "memories/<uuid:memory_id>/rollback/": "POST alone; leads back to the memory's page",
     **dict.fromkeys(
         (f"api/v1/memories/<uuid:memory_id>/{verb}/" for verb in ("move", "rollback")), "as memories/ does"
+    ),
+    **dict.fromkeys(
+        (f"api/v1/memories/<uuid:memory_id>/relations/{tail}" for tail in ("", "<uuid:relation_id>/")),
+        "ids, kinds and times",
     ),
     "api/v1/memories/<uuid:memory_id>/freeze/": "shows a hold",
     "api/v1/memories/<uuid:memory_id>/unfreeze/": "shows a hold",

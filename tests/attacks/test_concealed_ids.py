@@ -95,7 +95,10 @@ def test_id_in_a_body_is_answered_like_a_missing_one(world: World) -> None:
     dora = Contract(key=person_add(world.acme, "dora@acme.example", RoleName.EDITOR).key.text)
     own = dora.add("Dora's own.")["id"]
     calls: list[tuple[Contract, Callable[[str], tuple[str, dict[str, Any]]]]] = [
-        (dora, lambda each: ("memories/actions/?dry_run=true", {"action": "tag", "ids": [each], "args": {"tag": "x"}})),
+        (
+            dora,
+            lambda each: ("memories/actions/?dry_run=true", {"action": "tag", "ids": [each], "args": {"tags": ["x"]}}),
+        ),
         (dora, lambda each: ("memories/fuse/", {"ids": [own, each]})),
         (bob, lambda each: ("grants/check/", _question(world.bob.member.id, each))),
         (dora, lambda each: ("grants/", {**_question(world.bob.member.id, each), "effect": "allow"})),

@@ -114,7 +114,7 @@ def test_nothing_tells_an_organisation_that_a_person_has_an_account_elsewhere(
     shown: list[tuple[str, int, bool]] = []
     for email in (world.charlie.email, "charles@other.example"):
         mail.outbox.clear()
-        reply = world.client("olivia").post("members/", {"email": email, "role": "viewer"})
+        reply = world.client("olivia").post("invitations/", {"email": email, "role": "viewer"})
         page = _text(browser(), urlsplit(reply.json["link"]).path)
         drain()
         mails = [re.sub(r"https?://\S+|\d", "", str(message.body)) for message in mail.outbox]
@@ -149,7 +149,7 @@ def test_new_invitation_of_an_address_replaces_the_earlier_one(world: World, sup
     invitation_create(actor=world.olivia.actor, email="bert@acme.example", role=RoleName.VIEWER)
     second = invitation_create(actor=world.olivia.actor, email=VERA.upper(), role=RoleName.VIEWER)
     drain()
-    listed = world.client("olivia").get("members/invitations/").json["results"]
+    listed = world.client("olivia").get("invitations/").json["results"]
     assert [invitation["email"] for invitation in listed] == [VERA.upper(), "bert@acme.example"]
     assert {invitation["role"] for invitation in listed} == {"viewer"}
     for link in (earlier, "/invitation/" + token_of(first.url) + "/"):

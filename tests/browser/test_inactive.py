@@ -13,7 +13,7 @@ from tests.harness.product import RunningServer, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 TAG = "weir"
-ADDRESS = f"/memories/?inactive=true&tag={TAG}"
+ADDRESS = f"/memories/?inactive=true&tags={TAG}"
 
 
 def test_inactive_memories_are_opened_and_brought_back_together(server: RunningServer, page: Page) -> None:
@@ -55,6 +55,6 @@ def test_inactive_memories_are_opened_and_brought_back_together(server: RunningS
     assert looked_at(page) == []
 
     submit(page.get_by_role("button", name="Restore 3"))
-    page.goto(f"/memories/?tag={TAG}")
+    page.goto(f"/memories/?tags={TAG}")
     expect(page.locator("#rows tr[data-id]")).to_have_count(3)
     expect(page).to_have_url(re.compile(TAG))

@@ -133,7 +133,7 @@ def test_all_that_match_a_filter_expire_and_are_taken_back(server: RunningServer
     page.goto("/memories/")
     page.locator("[data-facet=tag] summary").click()
     page.locator("[data-facet=tag]").get_by_label("spring").check()
-    expect(page).to_have_url(re.compile("tag=spring"))
+    expect(page).to_have_url(re.compile("tags=spring"))
     page.locator("#select-all").check()
     page.get_by_label("All 52 that match").check()
     page.get_by_role("button", name="Expire…").click()
@@ -145,7 +145,7 @@ def test_all_that_match_a_filter_expire_and_are_taken_back(server: RunningServer
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("heading", name="Undo a change of memories")).to_be_visible()
     expect(page.locator("#job .state").first).to_have_text("Done", timeout=30_000)
-    page.goto("/memories/?tag=spring&order=expiring")
+    page.goto("/memories/?tags=spring&order=expiring")
     expect(page.locator("#rows tr")).to_have_count(0)
 
 
@@ -202,7 +202,7 @@ def test_next_rows_come_in_the_inner_scroller_and_a_phone_selects(server: Runnin
     for number in range(40):
         memory_add(server, content=f"Otter {number} swims.", tags=["otter"])
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.goto("/memories/?tag=otter")
+    page.goto("/memories/?tags=otter")
     expect(page.locator("#rows tr[data-id]")).to_have_count(30)
     page.locator(".explorer-scroll").evaluate("one => one.scrollTo(0, one.scrollHeight)")
     expect(page.locator("#rows tr[data-id]")).to_have_count(40)

@@ -58,7 +58,7 @@ def shown_soon(page: Page, address: str, text: str, *, seconds: float = BUILD_SE
 def selection_make(page: Page, count: int) -> None:
     """Choose the memories about herons for a pack."""
     page.set_viewport_size(WIDTHS["desk"])  # `looked_at` ends on a phone, whose rows have no boxes
-    page.goto("/memories/?tag=heron")
+    page.goto("/memories/?tags=heron")
     for box in page.locator('input[name="id"]').all():
         box.check()
     page.locator(".bulkbar").get_by_text("More").click()

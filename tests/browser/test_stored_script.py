@@ -167,7 +167,7 @@ def test_nothing_runs_in_the_list_its_facets_its_pane_and_its_views(page: Page, 
     assert poisoned_pages
     attacks = watch(page)
     for number in range(0, len(PAYLOADS), 8):
-        page.goto(f"/memories/?q={quote(PAYLOADS[number])}&tag={quote(PAYLOADS[number][:100])}")
+        page.goto(f"/memories/?q={quote(PAYLOADS[number])}&tags={quote(PAYLOADS[number][:100])}")
         expect(page.locator("#find")).to_have_value(PAYLOADS[number])
         assert not is_script_executed(page), PAYLOADS[number]
     page.goto("/memories/")

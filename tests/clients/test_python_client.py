@@ -137,8 +137,8 @@ def test_pages_are_read_one_after_another() -> None:
         {"results": [], "next": None},
     ]
     script = Scripted(*[(200, {}, page) for page in pages])
-    assert [memory.id for memory in client(script).memories(tag="x", page_size=1)] == ["7"]
-    assert [request.url.query for request in script.requests] == [b"page_size=1&tag=x", b"cursor=2"]
+    assert [memory.id for memory in client(script).memories(tags="x", page_size=1)] == ["7"]
+    assert [request.url.query for request in script.requests] == [b"page_size=1&tags=x", b"cursor=2"]
 
 
 def test_the_context_of_the_calls_is_sent() -> None:

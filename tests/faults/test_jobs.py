@@ -207,7 +207,7 @@ def _subscription_end(world: World) -> None:
 
 
 def _tag(cube_id: UUID, tag: str) -> ActionDraft:
-    return ActionDraft(BulkAction.TAG, ids=(cube_id,), arguments=BulkArguments(tag=tag))
+    return ActionDraft(BulkAction.TAG, ids=(cube_id,), arguments=BulkArguments(tags=(tag,)))
 
 
 def _kill() -> None:

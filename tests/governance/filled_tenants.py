@@ -124,7 +124,9 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
-    action_create(actor=actor, draft=ActionDraft("tag", ids=(cube_id,), arguments=BulkArguments(tag=f"{canary}-tag-2")))
+    action_create(
+        actor=actor, draft=ActionDraft("tag", ids=(cube_id,), arguments=BulkArguments(tags=(f"{canary}-tag-2",)))
+    )
     _layers_fill(person, canary)
     policy_id = _policies_fill(actor)
     mount_create(actor=actor, draft=MountDraft(namespace=f"/{canary}", task_id=f"{canary}-task"))

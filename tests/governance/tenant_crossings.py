@@ -57,6 +57,7 @@ TABLES = {
     "sink_id": "governance_auditsink",
     "subject_id": "governance_datasubject",
     "subscription_id": "vault_subscription",
+    "relation_id": "vault_cubelink",
     "template_id": "governance_roletemplate",
     "turn_id": "vault_turn",
     "upload_id": "vault_upload",
@@ -254,7 +255,7 @@ def fill_in(route: str, ids: Ids) -> str:
 def _query(ask: Ask, ids: Ids) -> str:
     if ask.place == "cursor":
         return f"?page_size=2&cursor={ids.cursors.get(ask.route) or next(iter(ids.cursors.values()), 'x')}"
-    known = {"namespace": ids.path, "tag": f"{ids.path[1:]}-tag", "speaker": ids.path[1:]}
+    known = {"namespace": ids.path, "tags": f"{ids.path[1:]}-tag", "speaker": ids.path[1:]}
     known |= {name: ids.of[key] for name, key in NAMED.items()} | {"after": ids.of["entry_id"]}
     known |= {"object": ids.of["memory_id"], "principal": ids.of["member_id"], "request_id": ids.of["entry_id"]}
     if not ask.route.startswith(API):

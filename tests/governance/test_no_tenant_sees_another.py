@@ -154,7 +154,7 @@ def test_a_policy_that_fell_shows(three: Three, superuser: Superuser) -> None:
     root = superuser()
     for table in tenant_tables(root) - {"governance_user", "governance_tenant"}:
         root.execute(f"ALTER POLICY tenant_only ON {table} USING (true) WITH CHECK (true)".encode())
-    invitations = "api/v1/members/invitations/"
+    invitations = "api/v1/invitations/"
     assert three.tells(Ask("key", "GET", invitations, "path"))[1].endswith("a canary")
     assert three.tells(Ask("session", "GET", "settings/members/", "path"))[1].endswith("a canary")
 

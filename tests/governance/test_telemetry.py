@@ -91,7 +91,7 @@ def test_request_and_its_jobs_are_logged_under_its_id_without_content(world: Wor
 
 
 def test_address_with_a_query_is_logged_as_its_route(world: World, lines: Lines) -> None:
-    assert world.client("alice").get(f"memories/?tag={SECRET}").status == 200
+    assert world.client("alice").get(f"memories/?tags={SECRET}").status == 200
     assert lines.read()[-1]["route"] == "api/v1/memories/"
     assert SECRET not in lines.text.getvalue()
 

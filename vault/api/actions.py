@@ -20,6 +20,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import MomentField, refuse_deep
+from vault.api.inputs import Tags
 from vault.api.lines import lines_response
 from vault.api.schema import Schema
 from vault.listing.actions import EXPORT, MOST_IDS, ActionCount, ActionDraft, action_count, action_create, export_lines
@@ -30,10 +31,10 @@ ACTIONS = [*BulkAction, EXPORT]
 
 
 class ArgumentsInput(StrictSerializer):
-    """Arguments of an action: a tag, the path of a namespace, an expiry (null: never; of `restore`, the new one of
-    expired memories), a reason, a layer."""
+    """Arguments of an action: tags to add, the path of a namespace, an expiry (null: never; of `restore`, the new one
+    of expired memories), a reason, a layer."""
 
-    tag = TextField(max_length=100, required=False)
+    tags = Tags(required=False)
     namespace = TextField(max_length=200, required=False)
     expires_at = MomentField(required=False, allow_null=True)
     reason = TextField(max_length=500, required=False)
@@ -114,7 +115,8 @@ class ExportFileView(FileView):
 
 def _read_arguments(given: Mapping[str, Any]) -> BulkArguments:
     layer = {"layer": Layer(given["layer"])} if "layer" in given else {}
-    return BulkArguments(**{**given, **layer})
+    tags = {"tags": tuple(given["tags"])} if "tags" in given else {}
+    return BulkArguments(**{**given, **layer, **tags})
 
 
 def _count_json(found: ActionCount) -> dict[str, Any]:

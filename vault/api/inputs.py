@@ -47,11 +47,20 @@ VALID_FROM = "True from then on; only a search with `as_of` looks at it."
 VALID_TO = (
     "True until just before then; only a search with `as_of` looks at it. In the past it hides nothing by itself."
 )
+RAISES_GOALS = "Whether answers recall a goal that a question touches. Default: true."
 EXPIRES = "From then on the memory answers 404. In the future."
 
 
-def _make_label_field(**options: Any) -> TextField:
+def make_label_field(**options: Any) -> TextField:
     return TextField(max_length=LONGEST_LABEL, required=False, **options)
+
+
+def _make_as_of_field() -> MomentField:
+    return MomentField(
+        required=False,
+        help_text="A time, or a date: its first moment in UTC. Only what was known and true then, in the words of "
+        "then. Without it validity is not looked at.",
+    )
 
 
 class Tags(serializers.ListField):
@@ -67,10 +76,10 @@ class DescribedInput(StrictSerializer):
     blank_is_absent = True
 
     namespace = TextField(required=False, help_text="Path; made on demand. Default: the principal's private one.")
-    persona = _make_label_field(help_text="Id or name of a persona.")
-    subject = _make_label_field(help_text="The tenant's own reference of the human whom this is about.")
-    session_id = _make_label_field(help_text="The caller's own name for a session: what it holds keeps its order.")
-    task_id = _make_label_field()
+    persona = make_label_field(help_text="Id or name of a persona.")
+    subject = make_label_field(help_text="The tenant's own reference of the human whom this is about.")
+    session_id = make_label_field(help_text="The caller's own name for a session: what it holds keeps its order.")
+    task_id = make_label_field()
     tags = Tags(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
     metadata = MetadataField(required=False)
@@ -143,17 +152,17 @@ class MessageInput(StrictSerializer):
     blank_is_absent = True
 
     role = OneOfField(MessageRole, help_text="Also `developer`, which is `system`.")
-    name = _make_label_field(help_text="Who said it: the memory's `speaker`. Default: the role.")
+    name = make_label_field(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
     timestamp = OffsetField(
         required=False, help_text="When it was said: the memory's `event_time`. Its offset tells the speaker's day."
     )
-    message_id = _make_label_field(
+    message_id = make_label_field(
         help_text="With `session_id`, makes the message known: sent again, even with other content, it is not stored "
         "but answered with `duplicate: true` and the text that was stored first."
     )
     tool_calls = ToolCalls(required=False)
-    tool_call_id = _make_label_field()
+    tool_call_id = make_label_field()
     metadata = MetadataField(required=False)
 
     class Meta:
@@ -199,7 +208,7 @@ class MemoryInput(DescribedInput):
         required=False,
         help_text="Descriptions by name. Each memory gets as tags the names of those that share a word with it.",
     )
-    speaker = _make_label_field(help_text="Who said it. Of `content` alone; a message has a `name`.")
+    speaker = make_label_field(help_text="Who said it. Of `content` alone; a message has a `name`.")
     layer = OneOfField(Layer, required=False, help_text="Of `content` alone. Default: long_term.")
     allow_duplicates = FlagField(
         required=False,
@@ -243,8 +252,8 @@ class ChangesInput(StrictSerializer):
     metadata = MetadataField(required=False)
     semantic_type = OneOfField(SemanticType, required=False)
     namespace = TextField(required=False)
-    persona = _make_label_field(allow_null=True)
-    subject = _make_label_field(allow_null=True)
+    persona = make_label_field(allow_null=True)
+    subject = make_label_field(allow_null=True)
     sensitivity = OneOfField(Sensitivity, required=False)
     access_level = OneOfField(
         AccessLevel, required=False, help_text="read_only: only its owner and who has a grant change it."
@@ -284,16 +293,12 @@ class SearchInput(StrictSerializer):
         max_length=100,
         help_text="Ids or names; memories of any of them, and beside them those of `namespaces`.",
     )
-    session_id = _make_label_field()
-    task_id = _make_label_field()
+    session_id = make_label_field()
+    task_id = make_label_field()
     layers = serializers.ListField(child=OneOfField(Layer), required=False, max_length=100)
     types = serializers.ListField(child=OneOfField(MemoryType), required=False, max_length=100)
     filters = FiltersField(required=False)
-    as_of = MomentField(
-        required=False,
-        help_text="A time, or a date: its first moment in UTC. Only what was known and true then, in the words of "
-        "then. Without it validity is not looked at.",
-    )
+    as_of = _make_as_of_field()
     min_score = NumberField(min_value=0, max_value=1, required=False, help_text="Default: 0.")
     include_archived = FlagField(required=False, help_text="Default: false.")
     prefer = OneOfField(
@@ -319,12 +324,10 @@ class ContextInput(StrictSerializer):
 
     query = ContentField()
     token_budget = WholeField(min_value=1, max_value=100_000, required=False, help_text="Default: 2,000.")
-    persona = _make_label_field(
+    persona = make_label_field(
         help_text="Id or name of the persona whose layers come first. Default: the caller's own."
     )
-    session_id = _make_label_field(
-        help_text="Whose queue comes first. Default: the conversation that was written last."
-    )
+    session_id = make_label_field(help_text="Whose queue comes first. Default: the conversation that was written last.")
     namespaces = serializers.ListField(
         child=PathField(),
         required=False,
@@ -332,6 +335,7 @@ class ContextInput(StrictSerializer):
         help_text="Only memories in these; with `persona`, its memories and those in these.",
     )
     filters = FiltersField(required=False)
+    as_of = _make_as_of_field()
 
 
 class NoInput(StrictSerializer):
@@ -340,16 +344,17 @@ class NoInput(StrictSerializer):
 
 class ConversationInput(StrictSerializer):
     title = TextField(max_length=200, required=False, allow_blank=True)
-    persona = _make_label_field()
-    agent_persona = _make_label_field()
+    persona = make_label_field()
+    agent_persona = make_label_field()
     model = TextField(max_length=100, required=False, allow_blank=True)
+    raises_goals = FlagField(required=False, help_text=RAISES_GOALS)
 
 
 class ConversationChangesInput(StrictSerializer):
     title = TextField(max_length=200, required=False)
-    agent_persona = _make_label_field(allow_null=True, help_text="Id or name; null: no persona.")
+    agent_persona = make_label_field(allow_null=True, help_text="Id or name; null: no persona.")
     model = TextField(max_length=100, required=False, allow_blank=True)
-    raises_goals = FlagField(required=False, help_text="Whether answers recall a goal that a question touches.")
+    raises_goals = FlagField(required=False, help_text=RAISES_GOALS)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:

@@ -17,6 +17,7 @@ from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.inputs import read
 from vault.api.schema import Schema
+from vault.cubes.persona_references import refuse_unknown_personas
 from vault.listing.facets import COUNTED, MOST, facets_count, facets_json
 from vault.listing.queries import FILTERS, query_read
 from vault.listing.views import (
@@ -52,7 +53,7 @@ class FacetsSchema(Schema):
     layer = FacetValueSchema(many=True)
     state = FacetValueSchema(many=True)
     semantic_type = FacetValueSchema(many=True)
-    tag = FacetValueSchema(many=True)
+    tags = FacetValueSchema(many=True)
     sensitivity = FacetValueSchema(many=True)
     source = FacetValueSchema(many=True)  # type: ignore[assignment]
     month = FacetValueSchema(many=True, help_text="When the memories were stored, as in 2026-05.")
@@ -86,6 +87,7 @@ class FacetsView(ApiView):
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request, *FILTERS, *TIMES, "deleted")
         flag(request, "deleted")
+        refuse_unknown_personas(actor=actor, references=request.query_params.getlist("persona"), field="persona")
         query = query_read({name: request.query_params.getlist(name) for name in request.query_params})
         return Response(facets_json(facets_count(actor=actor, query=query)))
 

@@ -25,6 +25,7 @@ from governance.api.views import ApiView, expected_versions, flag, heavy, refuse
 from governance.database import acting
 from governance.errors import DomainError, FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
+from governance.personas.selectors import persona_get
 from governance.policies.heavy import heavy_call, large_write
 from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
@@ -66,7 +67,9 @@ from vault.api.schema import (
     VersionListSchema,
 )
 from vault.content.drafts import CubeDraft, InvalidDraft
+from vault.cubes.filters import asks_for_state
 from vault.cubes.moves_and_rollbacks import cube_change_ask
+from vault.cubes.persona_references import refuse_unknown_personas
 from vault.cubes.selectors import CubeView, cube_get, cube_view, cubes_list, cubes_view, versions_list
 from vault.cubes.services import (
     AddedCube,
@@ -88,7 +91,7 @@ from vault.provenance.services import manifest_of_memories
 from vault.reconciliation.relations import ENDING
 from vault.reconciliation.services import Change, relations_store, statements_relate
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import Refusal, SearchMode
+from vault.vocabulary import Refusal, SearchMode, State
 
 LEFT_OUT = {
     Refusal.QUOTA: "The contract of the pack in {} allows no more reads in this period.",
@@ -97,6 +100,7 @@ LEFT_OUT = {
     Refusal.REVOKED: "The publisher has revoked the contract of the pack in {}.",
     Refusal.ENDED: "The contract of the pack in {} has ended.",
 }
+NO_EXPIRED = "A search finds no expired memories. GET memories/?state=expired lists those that can be restored."
 PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
 LARGE_WRITE = 100  # memories of one conversation; more are a heavy call
 ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")
@@ -117,6 +121,7 @@ class MemoriesView(ApiView):
                 matching=list_condition(actor, request.query_params),
                 deleted=flag(request, "deleted"),
                 inactive=flag(request, "inactive"),
+                with_expired=State.EXPIRED in request.query_params.getlist("state"),
                 pages=pages,
             )
             manifest = _make_manifest(actor, views) if flag(request, "provenance") else {}
@@ -193,6 +198,7 @@ class SearchView(ApiView):
         proven = flag(request, "provenance")
         body = read(SearchInput, request)
         search = make_search(body)
+        refuse_unknown_personas(actor=actor, references=search.personas, field="personas")
         manifest: MemoryJson = {}
 
         def add_manifest(hits: Sequence[Hit]) -> None:
@@ -207,6 +213,7 @@ class SearchView(ApiView):
         shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
         took = round((time.perf_counter() - started) * 1000, 2)
         notices = [LEFT_OUT[reason].format(path) for path, reason in refused]
+        notices += [NO_EXPIRED] if asks_for_state(search.filters, State.EXPIRED) else []
         return Response({"results": shown, "took_ms": took, "mode": search.mode, "notices": notices, **manifest})
 
 
@@ -220,7 +227,7 @@ class ContextView(ApiView):
         body = read(ContextInput, request)
         budget = body.pop("token_budget", DEFAULT_TOKENS)
         persona = body.pop("persona", None)
-        named = {"personas": [persona]} if persona else {}
+        named = {"personas": [str(persona_get(actor=actor, reference=persona).id)]} if persona else {}
         found = context_assemble(actor=actor, search=make_search(body | named), token_budget=budget)
         items = [
             {

@@ -14,7 +14,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField
-from vault.api.inputs import read
+from vault.api.inputs import make_label_field, read
 from vault.api.representations import memory_json
 from vault.api.schema import MemorySchema, Schema
 from vault.chat.calls import CallOutcome, CallPlace, call_execute, call_read, last_questions
@@ -26,12 +26,11 @@ class MemoryCallInput(StrictSerializer):
     """A text in English or Chinese."""
 
     text = ContentField()
-    session_id = serializers.UUIDField(
-        required=False, help_text="Id of a conversation of the caller's, whose last questions complete a follow-up."
+    session_id = make_label_field(
+        help_text="The caller's own name for a session, which new memories get; or the id of a conversation of the "
+        "caller's, whose last questions complete a follow-up."
     )
-    persona = serializers.CharField(
-        required=False, max_length=200, help_text="Id or name of the persona that speaks, whose memories are meant."
-    )
+    persona = make_label_field(help_text="Id or name of the persona that speaks, whose memories are meant.")
     execute = FlagField(default=False, help_text="Carry the call out. A deletion lists first what would go.")
     confirm = serializers.CharField(
         required=False, max_length=4_000, help_text="Token of a `confirmation`: deletes what it lists."
@@ -91,7 +90,7 @@ class MemoryCallsView(ApiView):
         authorize(actor, Permission.CONVERSATION_USE)
         refuse_unknown_parameters(request)
         body = read(MemoryCallInput, request)
-        place = CallPlace(body.get("persona", ""), body.get("session_id"))
+        place = CallPlace(body.get("persona", ""), body.get("session_id", ""))
         past = last_questions(actor=actor, conversation_id=place.conversation_id) if place.conversation_id else []
         reading = call_read(actor=actor, text=body["text"], past=past)
         call = reading.call

@@ -16,8 +16,9 @@ from governance.api.representations import time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
+from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
-from vault.api.inputs import read
+from vault.api.inputs import make_label_field, read
 from vault.api.schema import NamedSchema, NamespaceSchema, Schema
 from vault.jobs.sessions import session_end_ask, session_end_later
 from vault.listing.entries import entry_find
@@ -38,7 +39,7 @@ class MountInput(StrictSerializer):
     """A namespace, and exactly one of: a persona, a conversation, a task."""
 
     namespace = TextField(max_length=200, help_text="Its path.")
-    persona = serializers.UUIDField(required=False)
+    persona = make_label_field(help_text="Id or name of a persona.")
     conversation = serializers.UUIDField(required=False, help_text="One of the caller's own.")
     task_id = TextField(max_length=LONGEST_TASK, required=False, help_text="As in X-Memory-Task.")
     writable = FlagField(required=False, help_text="Default: false: what is done there does not write in it.")
@@ -83,7 +84,7 @@ class MountsView(ApiView):
             body = read(MountInput, request)
         draft = MountDraft(
             namespace=body["namespace"],
-            persona_id=body.get("persona"),
+            persona_id=persona_get(actor=actor, reference=body["persona"]).id if "persona" in body else None,
             conversation_id=body.get("conversation"),
             task_id=body.get("task_id", ""),
             writable=body.get("writable", False),

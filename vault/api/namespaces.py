@@ -21,7 +21,8 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Action, Permission
 from vault.api.fields import MomentField
 from vault.api.inputs import read
-from vault.api.schema import Schema
+from vault.api.representations import dry_run_json
+from vault.api.schema import DryRunSchema, Schema
 from vault.cubes.past import PastSummary
 from vault.jobs.restoration import namespace_restore_ask, namespace_restore_later, namespace_restore_preview
 from vault.namespaces.management import (
@@ -29,6 +30,7 @@ from vault.namespaces.management import (
     NamespaceChanges,
     NamespaceDraft,
     namespace_create,
+    namespace_delete,
     namespace_move_later,
     namespace_move_plan,
     namespace_update,
@@ -189,6 +191,23 @@ class NamespaceView(ApiView):
         with acting(actor):
             namespace_update(actor=actor, namespace_id=namespace_id, changes=changes)
             return Response(_open_json(actor, namespace_id))
+
+    @describe(
+        "namespaces_delete",
+        None,
+        status=204,
+        parameters=[DRY_RUN],
+        also={200: DryRunSchema},
+        may=[404, 409],
+    )
+    def delete(self, request: Request, namespace_id: UUID) -> Response:
+        """Delete an empty namespace, with its grants and mounts. What is in it stands in `errors` of the 409."""
+        actor = self.actor()
+        with self.after(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id)):
+            refuse_unknown_parameters(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+        namespace_delete(actor=actor, namespace_id=namespace_id, dry_run=dry_run)
+        return Response(dry_run_json([namespace_id])) if dry_run else Response(status=204)
 
 
 class NamespaceMoveView(ApiView):

@@ -170,13 +170,17 @@ def conversation_json(view: ConversationView) -> dict[str, Any]:
     return {
         "id": str(view.id),
         "title": view.title,
-        "persona": str(view.persona_id) if view.persona_id else None,
-        "agent_persona": str(view.agent_persona_id) if view.agent_persona_id else None,
+        "persona": _persona_of_conversation(view, view.persona_id),
+        "agent_persona": _persona_of_conversation(view, view.agent_persona_id),
         "model": view.model,
         "raises_goals": view.raises_goals,
         "created_at": time_json(view.created_at),
         "updated_at": time_json(view.updated_at),
     }
+
+
+def _persona_of_conversation(view: ConversationView, persona_id: UUID | None) -> MemoryJson | None:
+    return {"id": str(persona_id), "name": view.persona_names[persona_id]} if persona_id else None
 
 
 def turn_json(view: TurnView) -> dict[str, Any]:

@@ -260,8 +260,8 @@ class VersionListSchema(PageSchema):
 class ConversationSchema(Schema):
     id = serializers.UUIDField()
     title = serializers.CharField()
-    persona = serializers.UUIDField(allow_null=True)
-    agent_persona = serializers.UUIDField(allow_null=True)
+    persona = NamedSchema(allow_null=True)
+    agent_persona = NamedSchema(allow_null=True)
     model = serializers.CharField()
     raises_goals = serializers.BooleanField(help_text="Whether answers recall a goal that a question touches.")
     created_at = serializers.DateTimeField()

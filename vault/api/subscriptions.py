@@ -19,9 +19,10 @@ from governance.api.representations import time_json
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
+from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from vault.api.fields import ContentField
-from vault.api.inputs import read
+from vault.api.inputs import make_label_field, read
 from vault.api.pack_schema import WhyInput
 from vault.api.schema import NamespaceSchema, Schema
 from vault.store.contracts import (
@@ -88,7 +89,7 @@ class SubscriptionInput(StrictSerializer):
         required=False,
         help_text="Of those that the terms permit. Default: all of them.",
     )
-    persona = serializers.UUIDField(required=False, help_text="On which the pack is mounted at once.")
+    persona = make_label_field(help_text="Id or name of the persona on which the pack is mounted at once.")
     tags = _make_tags_field()
     query = _make_query_field()
 
@@ -249,7 +250,7 @@ class SubscriptionsView(ApiView):
             range=body.get("range", "*"),
             delivery=Delivery(body.get("delivery", Delivery.PULL)),
             purposes=tuple(dict.fromkeys(body.get("purposes", ()))),
-            persona_id=body.get("persona"),
+            persona_id=persona_get(actor=actor, reference=body["persona"]).id if "persona" in body else None,
             selection=_read_selection(body, EVERYTHING),
         )
         return self.post_once(lambda: Reply(202, _requested_json(subscription_create(actor=actor, draft=draft))))

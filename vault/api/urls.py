@@ -51,6 +51,7 @@ from vault.api.proposals import ProposalAcceptView, ProposalDeclineView, Proposa
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
 from vault.api.ratings import PublicationRatingsView
+from vault.api.relations import GraphView, MemoryContextView, RelationsView, RelationView
 from vault.api.reports import PublicationReportsView
 from vault.api.reviews import QuarantineView, RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
 from vault.api.store import (
@@ -142,6 +143,10 @@ urlpatterns = [
     path("memories/tool-calls/", ToolCallsView.as_view()),
     path("memories/tool-calls/search/", ToolCallSearchView.as_view()),
     path("memories/<uuid:memory_id>/", MemoryView.as_view(), name="api_memory"),
+    path("memories/<uuid:memory_id>/context/", MemoryContextView.as_view()),
+    path("memories/<uuid:memory_id>/relations/", RelationsView.as_view()),
+    path("memories/<uuid:memory_id>/relations/<uuid:relation_id>/", RelationView.as_view()),
+    path("graph/", GraphView.as_view()),
     path("memories/<uuid:memory_id>/restore/", RestoreView.as_view()),
     path("memories/<uuid:memory_id>/versions/", VersionsView.as_view()),
     path("memories/facets/", FacetsView.as_view()),

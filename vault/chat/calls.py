@@ -41,13 +41,21 @@ SALT = "memory-calls"
 
 @dataclass(frozen=True)
 class CallPlace:
-    """The persona and conversation of a request. persona: id or name; conversation_id: the caller's own. Both are
-    optional.
+    """The persona and session of a request, both optional. persona: id or name; session_id: the caller's own name for
+    a session, or the id of a conversation of the caller's.
     """
 
     persona: str = ""
-    conversation_id: UUID | None = None
+    session_id: str = ""
     writes_as: UUID | None = None  # the persona of the conversation
+
+    @property
+    def conversation_id(self) -> UUID | None:
+        """Return the id of the conversation that is the session; None if it is none."""
+        try:
+            return UUID(self.session_id) if self.session_id else None
+        except ValueError:
+            return None
 
     @property
     def personas(self) -> tuple[str, ...]:
@@ -125,12 +133,12 @@ def _scope_call(actor: Actor, place: CallPlace) -> tuple[Actor, CallPlace]:
 
     Raises NotFound; Forbidden; Invalid if the conversation belongs to another persona.
     """
-    if not place.persona and place.conversation_id is None:
+    if not place.persona and not place.session_id:
         return actor, place
     with acting(actor):
         named = persona_get(actor=actor, reference=place.persona).id if place.persona else None
         if place.conversation_id is None:
-            return scope_to_persona(actor, named), place
+            return (scope_to_persona(actor, named, session=place.session_id) if named else actor), place
         conversation = conversation_locate(actor, place.conversation_id)
         if named is None or named == conversation.persona_id:
             return scope_to_conversation(actor, conversation), replace(place, writes_as=conversation.persona_id)
@@ -141,9 +149,12 @@ def _scope_call(actor: Actor, place: CallPlace) -> tuple[Actor, CallPlace]:
 
 def _add_statements(actor: Actor, text: str, reading: MessageReading, place: CallPlace, within: Within) -> CallOutcome:
     """Store each statement as its own memory; an update ends the validity of the statement that it corrects."""
-    session = str(place.conversation_id) if place.conversation_id else ""
     base = CubeDraft(
-        content=text, persona=place.new_persona, session_id=session, speaker=MessageRole.USER, is_message=True
+        content=text,
+        persona=place.new_persona,
+        session_id=place.session_id,
+        speaker=MessageRole.USER,
+        is_message=True,
     )
     now = datetime.now(UTC)
     found, reader = reading.statements, MODEL

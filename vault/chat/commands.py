@@ -1,6 +1,7 @@
 """Selection of the memories that a request in the chat is about. Reads only."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from uuid import UUID
 
 from governance.actor import Actor
@@ -57,8 +58,8 @@ def hits_for_call(
 
 
 def find_goal(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUID]) -> Hit | None:
-    """Return the goal that a question touches and that was not recalled yet, or None. Searches only for likely
-    questions.
+    """Return the goal that a question touches, that is still valid and was not recalled yet, or None. Searches only for
+    likely questions.
 
     Raises the errors of `memories_search`. Writes its rows.
     """
@@ -67,7 +68,9 @@ def find_goal(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUI
     filters = {"semantic_type": SemanticType.GOAL}
     search = SearchQuery(query=question, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    own = [hit for hit in hits if _is_own(actor, hit) and not hit.view.words.quotes]
+    now = datetime.now(UTC)
+    valid = [hit for hit in hits if hit.view.cube.valid_to is None or hit.view.cube.valid_to > now]
+    own = [hit for hit in valid if _is_own(actor, hit) and not hit.view.words.quotes]
     index = find_touched_goal(question, [hit.view.words.content for hit in own])
     return None if index is None or own[index].view.cube.id in raised else own[index]
 

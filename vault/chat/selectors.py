@@ -17,6 +17,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import Concealed, NotFound
 from governance.keys.services import open_sealed
+from governance.models import Persona
 from governance.pages import Pages
 from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
@@ -58,6 +59,7 @@ class ConversationView:
     updated_at: datetime
     raises_goals: bool = True
     excluded: frozenset[UUID] = frozenset()
+    persona_names: Mapping[UUID, str] = field(default_factory=dict)  # of its two personas, by their ids
 
 
 class Unused(StrEnum):
@@ -332,7 +334,15 @@ def conversation_views(actor: Actor, rows: Sequence[Conversation]) -> list[Conve
         for conversation_id, cube in asked.items()
         if cube in questions
     }
-    return [_make_view(row, given[row.id] or titles.get(row.id, "")) for row in rows]
+    names = _load_persona_names(rows)
+    return [_make_view(row, given[row.id] or titles.get(row.id, ""), names) for row in rows]
+
+
+def _load_persona_names(rows: Sequence[Conversation]) -> dict[UUID, str]:
+    """Return the names of the conversations' personas, also of removed ones. At most one query."""
+    ids = {row.persona_id for row in rows} | {row.agent_persona_id for row in rows}
+    named = Persona.objects.filter(id__in=filter(None, ids)) if any(ids) else Persona.objects.none()
+    return dict(named.values_list("id", "name"))
 
 
 def _first_questions(actor: Actor, conversation_ids: Sequence[UUID]) -> dict[UUID, UUID]:
@@ -347,7 +357,7 @@ def _open_title(row: Conversation) -> str:
     return title.decode() if title else ""
 
 
-def _make_view(row: Conversation, title: str) -> ConversationView:
+def _make_view(row: Conversation, title: str, names: Mapping[UUID, str]) -> ConversationView:
     return ConversationView(
         id=row.id,
         title=title,
@@ -358,6 +368,7 @@ def _make_view(row: Conversation, title: str) -> ConversationView:
         updated_at=row.updated_at,
         raises_goals=row.raises_goals,
         excluded=frozenset(UUID(excluded_id) for excluded_id in row.excluded),
+        persona_names=names,
     )
 
 

@@ -62,6 +62,7 @@ class ConversationDraft:
     persona: str | None = None
     agent_persona: str | None = None
     model: str = ""
+    raises_goals: bool = True
     id: UUID = field(default_factory=uuid7)
 
 
@@ -123,6 +124,7 @@ def conversation_create(*, actor: Actor, draft: ConversationDraft) -> Conversati
             persona=persona,
             agent_persona=agent,
             model=draft.model,
+            raises_goals=draft.raises_goals,
             key_id=actor.principal_id if actor.principal_kind is PrincipalKind.API_KEY else None,
         )
         row.sealed_title = _sealed_title(row, screen_title(actor=actor, title=draft.title))

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import get_current_timezone
 
@@ -138,7 +139,9 @@ class _FilterReader:
             return _any_condition(operator, operand, path, lambda value: Q(tags__contains=[_read_text(value, path)]))
         if name in ENUMERATIONS:
             kind = ENUMERATIONS[name]
-            return _any_condition(operator, operand, path, lambda value: Q(**{name: _read_member(kind, value, path)}))
+            return _any_condition(
+                operator, operand, path, lambda value: _member_condition(name, _read_member(kind, value, path))
+            )
         if name == "namespace" and operator == UNDER:
             return _under_condition(operand, path)
         if name in PLAIN:
@@ -248,6 +251,16 @@ def asks_for_messages(body: Any, *, is_excluded: bool = False) -> bool:
         for name in ("AND", "OR", "NOT")
         if name in body
     )
+
+
+def asks_for_state(body: Any, state: State) -> bool:
+    """Return whether a filter names a state."""
+    if isinstance(body, list):
+        return any(asks_for_state(part, state) for part in body)
+    if not isinstance(body, Mapping):
+        return False
+    parts = (part for name, part in body.items() if name != "state")
+    return _has_value(body.get("state"), state) or any(asks_for_state(part, state) for part in parts)
 
 
 def _has_value(operand: Any, value: str) -> bool:
@@ -396,6 +409,12 @@ def read_moment(value: Any, path: str) -> datetime:
     except (ValueError, OverflowError):
         pass  # answered below, like every other text that is no time
     raise _fault(path, "a time with an offset is needed, as in 2026-05-01T12:00:00Z")
+
+
+def _member_condition(name: str, value: str) -> Q:
+    """Return the condition that a column has a value of an enumeration. What has expired counts as expired at once."""
+    condition = Q(**{name: value})
+    return condition | Q(expires_at__lte=Now()) if value == State.EXPIRED else condition
 
 
 def _plain_condition(name: str, value: str) -> Q:

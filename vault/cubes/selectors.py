@@ -7,10 +7,10 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.errors import NotFound
 from governance.outbox.routes import Payload
 from governance.outbox.services import record_read
@@ -29,7 +29,7 @@ from vault.cubes.rows import CubeRow, cube_rows
 from vault.cubes.versions import visible_versions
 from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
-from vault.vocabulary import Source
+from vault.vocabulary import Source, State
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,18 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
 
 @with_blobs
 def cubes_list(
-    *, actor: Actor, matching: Q, pages: Pages, deleted: bool = False, inactive: bool = False
+    *,
+    actor: Actor,
+    matching: Q,
+    pages: Pages,
+    deleted: bool = False,
+    inactive: bool = False,
+    with_expired: bool = False,
 ) -> list[CubeView]:
     """Return a page of the matching cubes that the actor may read, newest first.
 
     deleted: return the cubes that can still be restored; inactive: those, the expired and the archived ones. Both need
-    the right to delete.
+    the right to delete. with_expired: also the expired ones within the grace period, if the actor has that right.
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -89,8 +95,21 @@ def cubes_list(
     with acting(actor):
         rows = Cube.objects.inactive_for(actor) if inactive else Cube.objects.visible_to(actor)
         rows = Cube.objects.restorable_by(actor) if deleted else rows
+        if with_expired and not (deleted or inactive) and is_allowed(actor, Permission.MEMORY_DELETE):
+            rows = Cube.objects.listed_with_expired(actor)
         page = pages.take(rows.filter(matching).order_by("-id").only("id"))
-        return cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
+        views = cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
+        if inactive or with_expired:
+            _show_expired(views)
+        return views
+
+
+def _show_expired(views: Sequence[CubeView]) -> None:
+    """Set the state of those that have expired, whether or not the sweep has marked them yet."""
+    now = database_now()
+    for view in views:
+        if view.cube.expires_at is not None and view.cube.expires_at <= now:
+            view.cube.state = State.EXPIRED
 
 
 @with_blobs

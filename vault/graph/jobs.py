@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -42,8 +43,8 @@ class _Gathered:
 def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = DEFAULT_POLICY) -> Write:
     """Link written cubes, replacing the links that they had made before.
 
-    Links of lineage stay, and so do links that other cubes made, unless they now cross a border between readers. Safe
-    to run twice. Queries: eight and the writes, for any number of cubes.
+    Links of lineage stay, and so do links that other cubes or people made, unless they now cross a border between
+    readers. Safe to run twice. Queries: eight and the writes, for any number of cubes.
     """
     with acting(actor):
         gathered = _gather_statements(actor, ids_of(payloads))
@@ -90,19 +91,22 @@ def _is_within(link: Link, present: Mapping[UUID, LinkableCube]) -> bool:
     return source is not None and target is not None and source.border == target.border
 
 
-def _load_links_of(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
-    """Return the links of these cubes that this job maintains, each with its id."""
+def _load_links_of(cube_ids: Collection[UUID]) -> "dict[Link, list[Any]]":
+    """Return the links of these cubes that this job maintains, each with its id and whether a person made it."""
     at_an_end = Q(source_id__in=cube_ids) | Q(target_id__in=cube_ids)
-    rows = CubeLink.objects.filter(at_an_end, kind__in=MADE).values_list("source_id", "target_id", "kind", "id")
-    return {Link(source, target, LinkKind(kind)): link_id for source, target, kind, link_id in rows}
+    columns = ("source_id", "target_id", "kind", "id", "is_by_person")
+    rows = CubeLink.objects.filter(at_an_end, kind__in=MADE).values_list(*columns)
+    return {Link(source, target, LinkKind(kind)): found for source, target, kind, *found in rows}
 
 
 def _drop_outdated(
-    current: Collection[UUID], touching: Mapping[Link, UUID], present: Mapping[UUID, LinkableCube]
+    current: Collection[UUID], touching: Mapping[Link, list[Any]], present: Mapping[UUID, LinkableCube]
 ) -> None:
-    """Delete the links that these cubes had made, and links of other cubes that would cross a border."""
+    """Delete the computed links that these cubes had made, and links that would cross a border."""
     outdated = [
-        link_id for link, link_id in touching.items() if _made_by(link, current) or not _is_within(link, present)
+        link_id
+        for link, (link_id, is_by_person) in touching.items()
+        if (_made_by(link, current) and not is_by_person) or not _is_within(link, present)
     ]
     CubeLink.objects.filter(id__in=outdated).delete()
 

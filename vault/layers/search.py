@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any
@@ -15,7 +16,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import FieldError, Invalid, UnknownPersona
+from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.outbox.services import emit
 from governance.personas.selectors import persona_get
@@ -146,20 +147,18 @@ def layers_search(
     the best of its queues. The persona is the one in the search, else the caller's own.
 
     score: the cosine with the question, 0..1; `top_k` limits the whole result. Each segment with a page over the gate
-    counts as visited, once. A persona that is not known yet has no memories.
-    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
+    counts as visited, once.
+    Raises Forbidden; Invalid; UnknownPersona; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids,
+    OutboxEvent.
     Queries: nine, one more if a memory has parents, and the audit.
     """
     authorize(actor, Permission.MEMORY_READ)
-    try:
-        scoped = scope_to_search(actor, search)
-    except UnknownPersona:
-        scoped = None
+    actor = scope_to_search(actor, search)
 
     def read(question: _Question) -> list[Hit]:
-        with acting(scoped or actor):
-            persona_id = _find_persona(scoped, search) if scoped else None
-            hits = _find_hits(scoped, persona_id, search, question) if scoped and persona_id else []
+        with acting(actor):
+            persona_id = _find_persona(actor, search)
+            hits = _find_hits(actor, persona_id, search, question) if persona_id else []
             within(hits)
         return hits
 
@@ -170,16 +169,12 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     """Assemble the memories for a question: first the results of a search for it, then the layers, then others.
 
     token_budget: at least 1; memories that cannot fit are not decrypted. Each memory is one JSON object on its own
-    line, labelled with its id and quoted as data. All is read in one transaction. A persona that is not known yet has
-    no memories. Raises the errors of `layers_search`. Writes: AuditEntry …, OutboxEvent ….
+    line, labelled with its id and quoted as data. All is read in one transaction.
+
+    Raises the errors of `layers_search`. Writes: AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_READ)
-    try:
-        actor = scope_to_search(actor, search)
-    except UnknownPersona:
-        if not search.added_namespaces:
-            return Context(())
-        search = replace(search, personas=())
+    actor = scope_to_search(actor, search)
     free = replace(search, mode=SearchMode.HYBRID, top_k=FREE, with_messages=True)
     named = replace(
         search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K, namespaces=search.restricting_namespaces
@@ -252,7 +247,7 @@ def _find_hits(
         views = cubes_read(actor=actor, cube_ids=ranked, verb=Verb.MEMORY_SEARCHED, is_use=False, as_of=search.as_of)
     else:
         views = _open_within_budget(
-            actor, [cube_id for cube_id in ranked if cube_id not in rest.taken], sizes, rest.budget
+            actor, [cube_id for cube_id in ranked if cube_id not in rest.taken], sizes, rest.budget, search.as_of
         )
     _count_use(actor, search, views, visited)
     return [_make_hit(view, scores[view.cube.id]) for view in views]
@@ -337,14 +332,16 @@ def _rank_memories(
     return [cube_id for cube_id in ranked if _clamp_score(scores[cube_id]) >= search.min_score][: search.top_k], sizes
 
 
-def _open_within_budget(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], budget: int) -> list[CubeView]:
+def _open_within_budget(
+    actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], budget: int, as_of: datetime | None
+) -> list[CubeView]:
     """Decrypt memories for a context in batches that could fit, until no further one fits its budget."""
     found: list[CubeView] = []
     left, waiting = budget, list(ranked)
     while waiting := [cube_id for cube_id in waiting if sizes[cube_id] + SHORTEST_LINE <= left]:
         count = max(OPENED, _count_within_budget([sizes[cube_id] + SHORTEST_LINE for cube_id in waiting], left))
         named, waiting = waiting[:count], waiting[count:]
-        views = cubes_read(actor=actor, cube_ids=named, verb=Verb.MEMORY_SEARCHED, is_use=False)
+        views = cubes_read(actor=actor, cube_ids=named, verb=Verb.MEMORY_SEARCHED, is_use=False, as_of=as_of)
         taken = fit(views, _count_tokens, left)
         left -= sum(_count_tokens(view) for view in taken)
         found += taken

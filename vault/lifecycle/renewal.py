@@ -96,7 +96,8 @@ def refuse_expired(*, actor: Actor, cube_id: UUID) -> None:
     """
     if _is_expired(actor, cube_id):
         cube_renew_ask(actor=actor, cube_id=cube_id)
-        raise Invalid(errors=[FieldError("expires_at", "an expired memory needs a new expiry")])
+        fault = FieldError("expires_at", "an expired memory needs a new expiry")
+        raise Invalid("The memory has expired and would expire again at once: give a new `expires_at`.", errors=[fault])
 
 
 def _is_expired(actor: Actor, cube_id: UUID) -> bool:

@@ -332,8 +332,13 @@ def _load_draft(run: JobRun) -> ActionDraft:
         action=run.settings["action"],
         ids=tuple(UUID(text) for text in request["ids"]),
         filters=request["filters"],
-        arguments=ARGUMENTS.validate_python(request["arguments"]),
+        arguments=ARGUMENTS.validate_python(_rename_tag(request["arguments"])),
     )
+
+
+def _rename_tag(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored arguments of a job with `tags`. A job of 0.1.0 has one `tag`."""
+    return {**arguments, **({"tags": [tag]} if (tag := arguments.get("tag")) else {})}
 
 
 def _draft_from_schedule(chosen: Mapping[str, Any]) -> ActionDraft:

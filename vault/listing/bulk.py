@@ -1,6 +1,6 @@
 """One action on several memories: memories that may not be changed are skipped, each with the reason."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -56,12 +56,12 @@ class BulkAction(StrEnum):
 class BulkArguments:
     """Arguments of a bulk action.
 
-    tag: the tag to add; namespace: the target path of a move or copy; expires_at: None removes the expiry; of a
+    tags: the tags to add; namespace: the target path of a move or copy; expires_at: None removes the expiry; of a
     restoration, the new expiry of expired memories; reason: of a
     freeze; layer: of a promotion; since: in place of a reason, freeze again what the actor unfroze after this time.
     """
 
-    tag: str = ""
+    tags: tuple[str, ...] = ()
     namespace: str = ""
     expires_at: datetime | None = None
     reason: str = field(default="", repr=False)
@@ -199,7 +199,7 @@ def prepare_action_texts(actor: Actor, action: BulkAction, ids: Collection[UUID]
 def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
     """Check the arguments of an action. Raises Invalid if no memory could take them."""
     if action is BulkAction.TAG:
-        _check_tag(arguments.tag)
+        _check_tags(arguments.tags)
     if action is BulkAction.PROMOTE:
         _require_layer(arguments)
     if action in {BulkAction.MOVE, BulkAction.COPY}:
@@ -260,7 +260,7 @@ def _compose_changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -
         return CubeChanges(namespace=arguments.namespace)
     if action is BulkAction.EXPIRE:
         return CubeChanges(expires_at=arguments.expires_at) if cube.expires_at != arguments.expires_at else None
-    return CubeChanges(tags=(*cube.tags, arguments.tag)) if arguments.tag not in cube.tags else None
+    return CubeChanges(tags=(*cube.tags, *arguments.tags)) if not set(arguments.tags) <= set(cube.tags) else None
 
 
 def _require_layer(arguments: BulkArguments) -> Layer:
@@ -278,6 +278,6 @@ def _split_memory(actor: Actor, cube_id: UUID, reason: str) -> None:
     cube_split(actor=actor, cube_id=cube_id, parts=parts, reason=reason)
 
 
-def _check_tag(tag: str) -> None:
-    if not 0 < len(tag) <= 100 or not tag.isprintable():
-        raise Invalid(errors=[FieldError("tag", "1 to 100 printable characters")])
+def _check_tags(tags: Sequence[str]) -> None:
+    if not tags or not all(0 < len(tag) <= 100 and tag.isprintable() for tag in tags):
+        raise Invalid(errors=[FieldError("tags", "tags of 1 to 100 printable characters are needed")])

@@ -41,7 +41,7 @@ VALUES = {
     "source": ("source", ""),
     "namespace": ("path", " JOIN vault_namespace AS place ON place.id = found.namespace_id"),
     "persona": ("name", " JOIN governance_persona AS persona ON persona.id = found.persona_id"),
-    "tag": ("tag", " CROSS JOIN LATERAL unnest(found.tags) AS tag"),
+    "tags": ("tag", " CROSS JOIN LATERAL unnest(found.tags) AS tag"),
     "month": ("to_char(found.created_at, 'YYYY-MM')", ""),
 }
 COLUMNS = ("id", "namespace_id", "persona_id", "layer", "state", "semantic_type", "sensitivity", "source", "tags")
@@ -75,7 +75,7 @@ def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
     with acting(actor):
         counted = _query_facets(actor, query)
         record(actor=actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=[], detail={"counted": True})
-        places = Namespace.objects.visible_to(actor).order_by("path").values_list("path", flat=True)
+        places = Namespace.objects.visible_to(actor).without_deleted().order_by("path").values_list("path", flat=True)
         return _complete_facets(counted, list(places[:MOST_VALUES]))
 
 
@@ -89,7 +89,7 @@ def count_facets(views: Sequence[CubeView]) -> Facets:
 def _iterate_values(views: Sequence[CubeView], name: str) -> Iterator[str]:
     for view in views:
         cube = view.cube
-        if name == "tag":
+        if name == "tags":
             yield from cube.tags
         elif name == "namespace":
             yield cube.namespace.path

@@ -22,12 +22,13 @@ FILTERS: Mapping[str, str] = {
     "layer": "layer",
     "state": "state",
     "semantic_type": "semantic_type",
-    "tag": "tags",
+    "tags": "tags",
     "sensitivity": "sensitivity",
     "source": "source",
     "speaker": "speaker",
     "session_id": "session_id",
 }
+FORMER_NAMES = {"tags": "tag"}  # in the addresses that 0.1.0 made, as of saved views
 LONGEST_TEXT = 1000
 MOST_CHOSEN = 20  # values of one filter
 
@@ -97,7 +98,7 @@ def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
     text = _first_value(asked, "q")
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
-    chosen = {name: tuple(dict.fromkeys(value for value in asked.get(name, ()) if value)) for name in FILTERS}
+    chosen = {name: _read_values(asked, name) for name in FILTERS}
     for name, values in chosen.items():
         if len(values) > MOST_CHOSEN:
             raise Invalid(errors=[FieldError(name, f"at most {MOST_CHOSEN} values")])
@@ -110,6 +111,12 @@ def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
         mode=_parse_member(SearchMode, asked, "mode", SearchMode.HYBRID),
         inactive="true" in {_first_value(asked, "inactive"), _first_value(asked, "deleted")},
     )
+
+
+def _read_values(asked: Mapping[str, Sequence[str]], name: str) -> tuple[str, ...]:
+    """Return the values of a filter, each once."""
+    values = [*asked.get(name, ()), *asked.get(FORMER_NAMES.get(name, ""), ())]
+    return tuple(dict.fromkeys(value for value in values if value))
 
 
 def _first_value(asked: Mapping[str, Sequence[str]], name: str) -> str:

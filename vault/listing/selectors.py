@@ -120,7 +120,7 @@ def paths_list(*, actor: Actor) -> list[str]:
     """Return the first MOST_PATHS namespace paths that the actor may read, without chats. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = Namespace.objects.visible_to(actor).without_chats().order_by("path")
+        rows = Namespace.objects.visible_to(actor).without_deleted().without_chats().order_by("path")
         return list(rows.values_list("path", flat=True)[:MOST_PATHS])
 
 

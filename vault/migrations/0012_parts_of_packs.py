@@ -8,7 +8,7 @@ from vault.models.pack import SignatureField
 
 
 class Migration(migrations.Migration):
-    dependencies = [("vault", "0010_passage_vectors")]
+    dependencies = [("vault", "0011_relations_of_people")]
 
     operations = [
         migrations.AddField("listing", "contents", ArrayField(pgvector.django.HalfVectorField(), null=True)),

@@ -86,6 +86,13 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         too."""
         return self.stored().filter(is_quarantined=False).resting_on(CubeOrigin.objects.filter(stands=True))
 
+    def listed_with_expired(self, actor: Actor) -> Self:
+        """Return the rows of `visible_to`, and the expired ones that the actor could read before, within the general
+        grace period."""
+        lasting = Q(expires_at=None) | Q(expires_at__gte=Now() - timedelta(days=settings.DELETED_GRACE_DAYS))
+        rows = self.filter(lasting, deleted_at=None, is_quarantined=False)
+        return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
+
     def visible_to(self, actor: Actor) -> Self:
         """Return the readable rows of the actor's tenant that it may read. May be empty; never raises."""
         return self.readable().in_reach_of(actor)
@@ -407,6 +414,7 @@ class CubeLink(TenantModel):
     source = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     target = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in LinkKind])
+    is_by_person = models.BooleanField(default=False, db_default=False)  # else computed, or of lineage
 
     class Meta:
         constraints = [

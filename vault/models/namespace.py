@@ -13,7 +13,7 @@ from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
 from governance.models.tenant import Member
 from governance.policies.purposes import namespaces_denied_by_purpose
 from governance.vocabulary import Action, Effect
-from vault.vocabulary import NamespaceKind
+from vault.vocabulary import DELETED_MARK, NamespaceKind
 
 OBJECT_TYPE = "namespace"
 NOTHING = Q(pk__isnull=True)  # matches no row; `pk__in=[]` would make Django skip the query
@@ -41,6 +41,10 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
     def chats(self) -> "NamespaceQuerySet":
         """Return the namespaces of chats, which `vault.namespaces.rules.chat_path` names."""
         return self.filter(CHATS)
+
+    def without_deleted(self) -> "NamespaceQuerySet":
+        """Leave out deleted namespaces, to which former versions of memories still refer."""
+        return self.exclude(path__contains=DELETED_MARK, ended_at__isnull=False)
 
     def searchable_unnamed(self, mounted: Collection[UUID]) -> "NamespaceQuerySet":
         """Return the namespaces that a search includes by default. mounted: ids of the namespaces mounted for this
@@ -85,7 +89,7 @@ class Namespace(TenantModel):
     read_only = models.BooleanField(default=False)
     quota = models.PositiveIntegerField(null=True)  # memories that it may hold; null: no limit
     session_token = models.BigIntegerField(null=True)  # of a context pool: the session that it belongs to
-    ended_at = models.DateTimeField(null=True)  # of a context pool whose session has ended
+    ended_at = models.DateTimeField(null=True)  # of a context pool whose session has ended, and of what was deleted
     is_mounted = models.BooleanField(default=False, db_default=False)  # there may be rows of Mount
     owner = models.ForeignKey(
         Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -6,29 +6,44 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, Value
-from django.db.models.functions import Concat, Length, Substr
+from django.db.models.functions import Concat, Length, Now, Substr
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
+from governance.access.grants.services import grant_revoke
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import Conflict, FieldError, Invalid, NotFound
+from governance.errors import Conflict, FieldError, Invalid, NamespaceNotEmpty, NotFound
 from governance.ids import uuid7
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.models import Member
 from governance.policies.retention import retention_request
 from governance.vocabulary import Permission, Topic, Verb
-from vault.models import Namespace, Subscription
+from vault.models import Cube, Namespace, NamespaceGrant, Subscription
 from vault.models.namespace import NamespaceQuerySet
-from vault.namespaces.mounts import session_token
-from vault.namespaces.rules import LONGEST_PATH, PRIVATE_ROOT, PathError, chat_path, check_path, is_under, member_home
+from vault.namespaces.mounts import mounts_remove, session_token
+from vault.namespaces.rules import (
+    LONGEST_PATH,
+    PRIVATE_ROOT,
+    PathError,
+    chat_path,
+    check_path,
+    deleted_path,
+    is_under,
+    member_home,
+)
 from vault.namespaces.services import namespace_target, private_owner
 from vault.vocabulary import ContractState, NamespaceKind
 
 LARGEST_QUOTA = 10_000_000
 CHANGEABLE = (NamespaceKind.SHARED, NamespaceKind.EXPERT)  # into each other
+FILLED_BY = {  # words for counts
+    "memories": "Memories",
+    "restorable": "deleted or expired memories that are not purged yet",
+    "namespaces": "namespaces below",
+}
 TAKEN = "There is a namespace at this path already."
 
 
@@ -189,9 +204,56 @@ def namespace_move(*, actor: Actor, namespace_id: UUID, path: str) -> int:
     return len(plan.namespaces)
 
 
+def namespace_delete(*, actor: Actor, namespace_id: UUID, dry_run: bool = False) -> None:
+    """Delete an empty namespace with its grants and mounts. Its path is free again; former versions of memories that
+    were moved elsewhere stay readable.
+
+    dry_run: only check. Raises NotFound; Forbidden; Conflict for a member's home and its chats, and for the namespace
+    of a pack; NamespaceNotEmpty with the counts. Writes: Namespace, AuditEntry …; deletes Mount …, NamespaceGrant ….
+    """
+    with acting(actor):
+        namespace = namespace_update_ask(actor=actor, namespace_id=namespace_id)
+        home = member_home(namespace.path)
+        if namespace.kind == NamespaceKind.PRIVATE and namespace.path in {home, chat_path(home)}:
+            raise Conflict("A member's home and its chats cannot be deleted.")
+        if _has_pack(namespace):
+            raise Conflict("A pack is installed in this namespace. End the subscription first.")
+        _refuse_filled(actor, namespace)
+        if dry_run:
+            return
+        for grant_id in NamespaceGrant.objects.filter(content_object=namespace).values_list("id", flat=True):
+            grant_revoke(actor=actor, grant_id=grant_id)
+        mounts_remove(actor=actor, namespace=namespace)
+        path, namespace.path = namespace.path, deleted_path(namespace.path, str(namespace.id))
+        Namespace.objects.filter(id=namespace.id).update(path=namespace.path, ended_at=Now())
+        record(
+            actor=actor,
+            verb=Verb.NAMESPACE_DELETED,
+            object_type="namespace",
+            object_ids=[namespace.id],
+            detail={"path": path},
+        )
+
+
+def _refuse_filled(actor: Actor, namespace: Namespace) -> None:
+    """Raises NamespaceNotEmpty if there are memories in a namespace, also deleted ones, or namespaces below it."""
+    cubes = Cube.objects.filter(tenant_id=actor.tenant_id, namespace=namespace)
+    stored = cubes.stored().count()
+    counts = {
+        "memories": stored,
+        "restorable": cubes.count() - stored,
+        "namespaces": subtree(actor, namespace.path).without_deleted().exclude(id=namespace.id).count(),
+    }
+    if any(counts.values()):
+        told = ", ".join(f"{FILLED_BY[name]}: {count}" for name, count in counts.items() if count)
+        errors = [FieldError(name, str(count)) for name, count in counts.items() if count]
+        raise NamespaceNotEmpty(f"The namespace is not empty. {told}.", errors=errors)
+
+
 def namespace_locate(actor: Actor, namespace_id: UUID, *, lock: bool = False) -> Namespace:
     """Return a namespace of the actor's tenant. Raises NotFound. The caller must call `authorize` next."""
-    rows = Namespace.objects.filter(tenant_id=actor.tenant_id, id=namespace_id).select_related("owner")
+    rows = Namespace.objects.without_deleted().filter(tenant_id=actor.tenant_id, id=namespace_id)
+    rows = rows.select_related("owner")
     found = (rows.select_for_update(of=("self",)) if lock else rows).first()
     if found is None:
         raise NotFound

@@ -105,6 +105,15 @@ def mount_remove(*, actor: Actor, mount_id: UUID) -> None:
         _record_change(actor, Verb.MOUNT_REMOVED, mount)
 
 
+def mounts_remove(*, actor: Actor, namespace: Namespace) -> None:
+    """Remove all mounts of a namespace that the actor governs. Raises Forbidden. Writes: deletes Mount; AuditEntry …"""
+    authorize(actor, Permission.ACCESS_GOVERN, namespace_target(namespace))
+    with acting(actor):
+        for mount in Mount.objects.filter(tenant_id=actor.tenant_id, namespace=namespace):
+            mount.delete()
+            _record_change(actor, Verb.MOUNT_REMOVED, mount)
+
+
 def mounts_list(*, actor: Actor, pages: Pages, namespace_id: UUID | None = None) -> list[MountView]:
     """Return the mounts of readable namespaces, on personas that the actor may use, its own conversations, and tasks.
 

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vault.vocabulary import DELETED_MARK
+
 PRIVATE_ROOT = "/users"
 CHAT_PART = "chat"
 LONGEST_PATH = 200
@@ -55,6 +57,12 @@ def private_path(name: str, *, taken: bool, member_id: str) -> str:
 def chat_path(home: str) -> str:
     """Return the path of a member's chats: a namespace inside their home."""
     return f"{home}/{CHAT_PART}"
+
+
+def deleted_path(path: str, namespace_id: str) -> str:
+    """Return the path of a namespace after its deletion. No path that a person writes has the mark."""
+    end = f"{DELETED_MARK}{namespace_id[-12:]}"
+    return path[: LONGEST_PATH - len(end)] + end
 
 
 def member_home(path: str) -> str:

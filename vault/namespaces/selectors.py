@@ -91,7 +91,7 @@ def namespace_get(*, actor: Actor, namespace_id: UUID) -> NamespaceDetail:
     with acting(actor):
         namespace = namespace_locate(actor, namespace_id)
         authorize(actor, Permission.MEMORY_READ, namespace_target(namespace))
-        below = Namespace.objects.visible_to(actor).filter(path__startswith=f"{namespace.path}/")
+        below = Namespace.objects.visible_to(actor).without_deleted().filter(path__startswith=f"{namespace.path}/")
         counted = _count_memories(actor, below)
         (view,) = _make_views(actor, [namespace])
         return NamespaceDetail(

@@ -17,7 +17,7 @@ NAMES: dict[str, Promise] = {
     "layer": _("Layer"),
     "state": _("State"),
     "semantic_type": _("Type"),
-    "tag": _("Tag"),
+    "tags": _("Tag"),
     "sensitivity": _("Sensitivity"),
     "source": _("Source"),
     "speaker": _("Speaker"),

@@ -91,7 +91,6 @@ FIELD_NAMES: dict[str, Promise] = {
     "content": _("Content"),
     "title": _("Title"),
     "tags": _("Tags"),
-    "tag": _("Tag"),
     "namespace": _("Namespace"),
     "semantic_type": _("Type"),
     "sensitivity": _("Sensitivity"),

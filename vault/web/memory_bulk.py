@@ -90,7 +90,7 @@ RENEWED_FOR = timedelta(days=30)  # suggested for expired memories
 SHORTLY = timedelta(minutes=5)  # of the rehearsal: within every retention
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # Placeholder arguments: the rehearsal only checks permissions and holds. Real arguments are checked later.
-REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
+REHEARSED = BulkArguments(tags=("-",), namespace="", expires_at=None, reason="-")
 
 
 @require_POST
@@ -211,7 +211,7 @@ def _count_reasons(outcome: BulkOutcome) -> list[tuple[int, str | Promise]]:
 
 def _read_arguments(form: QueryDict) -> BulkArguments:
     return BulkArguments(
-        tag=form.get("tag", "").strip(),
+        tags=(form.get("tag", "").strip(),),
         namespace=form.get("namespace", "").strip(),
         expires_at=day_read(form, "expires_at"),
         reason=form.get("reason", "").strip(),

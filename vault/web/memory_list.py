@@ -24,7 +24,7 @@ from governance.web.pages import draw, page, wants_part
 from governance.web.pagination import uuid_or_none
 from vault.listing.endings import endings_find
 from vault.listing.facets import count_facets, facets_count
-from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
+from vault.listing.queries import MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page
 from vault.listing.views import views_list
 from vault.vocabulary import SearchMode
@@ -56,7 +56,6 @@ MODES: dict[SearchMode, Promise] = {
     SearchMode.TAG: _("By tags"),
 }
 SESSION_COLUMNS = "memory_columns"
-KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "inactive", "deleted")
 
 
 @gzip_page
@@ -105,23 +104,21 @@ def query_parameters(query: MemoryQuery) -> dict[str, list[str]]:
 
 
 def curl_command(query: MemoryQuery, base: str) -> str:
-    """Return the curl command of the API call with the same result; empty if the API has none."""
+    """Return the curl command of the API call with the same result."""
     key = '-H "Authorization: Bearer $KEY"'
     if query.text:
         body = {"query": query.text, "mode": query.mode, "top_k": 50, "filters": query.filters_shown()}
         words = shlex.quote(json.dumps(body, ensure_ascii=False))
         return f'curl {key} -H "Content-Type: application/json" -d {words} {base}search/'
-    parts = query_parameters(query)
-    if any(len(values) > 1 for values in parts.values()):
-        return ""
-    asked = urlencode({name: values[0] for name, values in parts.items() if name not in {"order", "mode"}})
+    chosen = {name: values for name, values in query_parameters(query).items() if name not in {"order", "mode"}}
+    asked = urlencode(chosen, doseq=True)
     return f"curl {key} {shlex.quote(f'{base}?{asked}')}" if asked else f"curl {key} {base}"
 
 
 def _read_query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]:
     """Read the query. On errors, return the query without filters, and the errors."""
     try:
-        query = query_read({name: asked.getlist(name) for name in asked if name in KNOWN})
+        query = query_read({name: asked.getlist(name) for name in asked})
         query.condition(token_maker(actor.tenant_id))
         return query, None
     except Invalid as fault:

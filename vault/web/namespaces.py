@@ -12,13 +12,13 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict, FieldError, Invalid
+from governance.errors import Conflict, FieldError, Invalid, NamespaceNotEmpty
 from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Action, Permission
@@ -32,6 +32,7 @@ from vault.namespaces.management import (
     NamespaceDraft,
     curators_list,
     namespace_create,
+    namespace_delete,
     namespace_move_later,
     namespace_move_plan,
     namespace_update,
@@ -63,6 +64,15 @@ MEANINGS: dict[NamespaceKind, Promise] = {
     NamespaceKind.CONTEXT_POOL: gettext_lazy("The agents of one session share it; it ends with the session."),
     NamespaceKind.PIPELINE_CACHE: gettext_lazy("Pipelines store results here under keys, for a limited time."),
 }
+FILLED_BY = {
+    "memories": ngettext_lazy("%(n)s memory", "%(n)s memories", "n"),
+    "restorable": ngettext_lazy(
+        "%(n)s deleted or expired memory that is not purged yet",
+        "%(n)s deleted or expired memories that are not purged yet",
+        "n",
+    ),
+    "namespaces": ngettext_lazy("%(n)s namespace below", "%(n)s namespaces below", "n"),
+}
 MADE_HERE = (NamespaceKind.SHARED, NamespaceKind.EXPERT, NamespaceKind.PRIVATE)
 
 
@@ -88,6 +98,13 @@ class NamespaceRow:
     @property
     def kind(self) -> str:
         return str(KINDS[NamespaceKind(self.view.namespace.kind)])
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A deletion that waits for its confirmation. fault: the reason why it is refused."""
+
+    fault: str = ""
 
 
 class PathPages:
@@ -154,6 +171,30 @@ def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> Ht
     return _draw_namespace(request, actor, namespace_id, plan=plan, destination=path)
 
 
+@require_POST
+@page
+def namespace_remove(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
+    """Ask for a confirmation if the namespace can be deleted; with `confirmed`, delete it."""
+    is_confirmed = "confirmed" in request.POST
+    try:
+        namespace_delete(actor=actor, namespace_id=namespace_id, dry_run=not is_confirmed)
+    except NamespaceNotEmpty as failure:
+        return _draw_namespace(request, actor, namespace_id, deletion=_describe_filled(failure))
+    except Conflict:
+        fault = _("A member's home, its chats and the namespace of a pack cannot be deleted.")
+        return _draw_namespace(request, actor, namespace_id, deletion=Deletion(fault))
+    if is_confirmed:
+        return see_other(reverse("namespaces"))
+    return _draw_namespace(request, actor, namespace_id, deletion=Deletion())
+
+
+def _describe_filled(failure: NamespaceNotEmpty) -> Deletion:
+    """Return the refusal with the counts of what is in a namespace."""
+    counts = {error.field: int(error.message) for error in failure.errors}
+    parts = [words % {"n": counts[name]} for name, words in FILLED_BY.items() if name in counts]
+    return Deletion(_("The namespace is not empty: %(parts)s.") % {"parts": ", ".join(parts)})
+
+
 def _draw_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     pages = PathPages(request.GET.get("after", ""))
     with acting(actor):
@@ -189,6 +230,7 @@ def _draw_namespace(
     move_fault: str = "",
     plan: Sequence[tuple["Namespace", str]] | None = None,
     destination: str = "",
+    deletion: Deletion | None = None,
 ) -> HttpResponseBase:
     with acting(actor):
         detail = namespace_get(actor=actor, namespace_id=namespace_id)
@@ -219,9 +261,11 @@ def _draw_namespace(
             "move_fault": move_fault,
             "plan": [(namespace.path, after) for namespace, after in plan[:SHOWN]] if plan is not None else None,
             "moved": len(plan) if plan is not None else 0,
+            "deletion": deletion,
             "destination": destination or detail.view.namespace.path,
         }
-        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault or move_fault else HTTPStatus.OK
+        is_refused = fault or move_fault or (deletion and deletion.fault)
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else HTTPStatus.OK
         return draw(request, "vault/namespaces/namespace.html", context, status=status)
 
 

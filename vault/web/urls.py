@@ -87,6 +87,7 @@ urlpatterns = [
     path("namespaces/<uuid:namespace_id>/mounts/", mounts.mount_add, name="mount_add"),
     path("namespaces/<uuid:namespace_id>/mounts/<uuid:mount_id>/remove/", mounts.mount_drop, name="mount_remove"),
     path("namespaces/<uuid:namespace_id>/past/", namespace_past.past, name="namespace_past"),
+    path("namespaces/<uuid:namespace_id>/delete/", namespaces.namespace_remove, name="namespace_delete"),
     path("namespaces/<uuid:namespace_id>/move/", namespaces.namespace_move, name="namespace_move"),
     path("memories/", memory_list.memories, name="memories"),
     path("memories/<uuid:memory_id>/", memories.memory, name="memory"),

@@ -16,13 +16,14 @@ from governance.actor import CallContext
 from governance.time_range import OUT_OF_RANGE, is_in_range
 from governance.vocabulary import Channel, Effect
 
-LISTS = ("purpose", "channel", "session", "address")
+LISTS = ("purpose", "channel", "session_id", "address")
 MOMENTS = ("not_before", "not_after")
+FORMER_SESSION = "session"  # in conditions that 0.1.0 stored: `session_id`
 KNOWN = (*LISTS, *MOMENTS, "daily")
 MOST_VALUES = 50
 LONGEST_VALUE = 200
 Document = Mapping[str, Any]
-"""{purpose: […], channel: […], session: […], address: [CIDR…], not_before, not_after, daily: {from, until}}; UTC."""
+"""{purpose: […], channel: […], session_id: […], address: [CIDR…], not_before, not_after, daily: {from, until}}; UTC."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,15 @@ def check_conditions(document: Document) -> dict[str, Any]:
     return {name: _CHECKS[name](name, value) for name, value in sorted(document.items())}
 
 
+def rename_parts(document: Document) -> dict[str, Any]:
+    """Return a stored condition with the present names of its parts."""
+    return {"session_id" if name == FORMER_SESSION else name: value for name, value in document.items()}
+
+
 def narrows(inner: Document, outer: Document) -> bool:
     """Return whether `inner` holds only in contexts in which `outer` holds, judged by comparing their parts."""
-    return all(name in inner and _is_subset(inner[name], value) for name, value in outer.items())
+    inner = rename_parts(inner)
+    return all(name in inner and _is_subset(inner[name], value) for name, value in rename_parts(outer).items())
 
 
 def _is_subset(inner: Any, outer: Any) -> bool:
@@ -93,7 +100,8 @@ Judge = Callable[[Any, CallContext, datetime], bool | None]
 _JUDGES: dict[str, Judge] = {
     "purpose": lambda value, context, now: _is_in_list(context.purpose, value),
     "channel": lambda value, context, now: _is_in_list(context.channel, value),
-    "session": lambda value, context, now: _is_in_list(context.session, value),
+    "session_id": lambda value, context, now: _is_in_list(context.session, value),
+    FORMER_SESSION: lambda value, context, now: _is_in_list(context.session, value),
     "address": _address,
     "not_before": lambda value, context, now: now >= datetime.fromisoformat(value),
     "not_after": lambda value, context, now: now < datetime.fromisoformat(value),
@@ -153,7 +161,7 @@ def _check_daily(name: str, value: Any) -> dict[str, str]:
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "purpose": _check_list,
     "channel": _check_channels,
-    "session": _check_list,
+    "session_id": _check_list,
     "address": _check_addresses,
     "not_before": _check_moment,
     "not_after": _check_moment,

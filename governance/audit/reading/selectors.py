@@ -64,6 +64,7 @@ CHANGES = frozenset(
         # namespaces and owners of memory
         Verb.NAMESPACE_CHANGED,
         Verb.NAMESPACE_MOVED,
+        Verb.NAMESPACE_DELETED,
         # rules of the tenant
         Verb.POLICY_CREATED,
         Verb.POLICY_CHANGED,

@@ -19,11 +19,11 @@ Superuser = Callable[[], psycopg.Connection]
 METHODS = ("get", "post", "patch", "delete")
 CALLS: dict[tuple[str, str], tuple[str, object]] = {
     ("members/", "get"): ("members/", None),
-    ("members/", "post"): ("members/", {"email": "vera@acme.example", "role": "viewer"}),
+    ("invitations/", "post"): ("invitations/", {"email": "vera@acme.example", "role": "viewer"}),
     ("members/<uuid:member_id>/", "patch"): ("members/{member}/", {"role": "editor"}),
     ("members/<uuid:member_id>/", "delete"): ("members/{member}/", None),
-    ("members/invitations/", "get"): ("members/invitations/", None),
-    ("members/invitations/<uuid:invitation_id>/", "delete"): ("members/invitations/{invitation}/", None),
+    ("invitations/", "get"): ("invitations/", None),
+    ("invitations/<uuid:invitation_id>/", "delete"): ("invitations/{invitation}/", None),
     ("api-keys/", "get"): ("api-keys/", None),
     ("api-keys/", "post"): ("api-keys/", {"scopes": ["chat"]}),
     ("api-keys/<uuid:key_id>/", "patch"): ("api-keys/{key}/", {"name": "new"}),
@@ -32,7 +32,7 @@ CALLS: dict[tuple[str, str], tuple[str, object]] = {
 }
 NEEDS_NO_ROW = {  # one object that a list has told of, read to be changed; no content
     ("members/<uuid:member_id>/", "get"),
-    ("members/invitations/<uuid:invitation_id>/", "get"),
+    ("invitations/<uuid:invitation_id>/", "get"),
     ("api-keys/<uuid:key_id>/", "get"),
 }
 

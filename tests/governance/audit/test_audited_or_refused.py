@@ -157,6 +157,14 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("reviews/<uuid:review_id>/accept/", "post"): [Call("reviews/{flagged}/accept/", {})],
     ("reviews/<uuid:review_id>/reject/", "post"): [Call("reviews/{doubted}/reject/")],
     ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
+    ("memories/<uuid:memory_id>/context/", "get"): [Call("memories/{cube}/context/")],
+    ("graph/", "get"): [Call("graph/"), Call("graph/?around=Nightingale")],
+    ("memories/<uuid:memory_id>/relations/", "post"): [
+        Call("memories/{whole}/relations/", {"memory_id": "{part}", "kind": "causes"})
+    ],
+    ("memories/<uuid:memory_id>/relations/<uuid:relation_id>/", "delete"): [
+        Call("memories/{whole}/relations/{relation}/")
+    ],
     ("memories/<uuid:memory_id>/unfreeze/", "post"): [Call("memories/{kept}/unfreeze/")],
     ("memories/<uuid:memory_id>/transition/", "post"): [Call("memories/{cube}/transition/", {"to": "archived"})],
     ("memories/fuse/", "post"): [
@@ -240,12 +248,12 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         Call("role-templates/{template}/apply/", {"kind": "persona", "id": "{persona}"})
     ],
     ("members/", "get"): [Call("members/")],
-    ("members/invitations/", "get"): [Call("members/invitations/")],
+    ("invitations/", "get"): [Call("invitations/")],
     ("api-keys/", "get"): [Call("api-keys/")],
-    ("members/", "post"): [Call("members/", {"email": "new@invited.example", "role": "viewer"})],
+    ("invitations/", "post"): [Call("invitations/", {"email": "new@invited.example", "role": "viewer"})],
     ("members/<uuid:member_id>/", "patch"): [Call("members/{member}/", {"role": "editor"})],
     ("members/<uuid:member_id>/", "delete"): [Call("members/{member}/")],
-    ("members/invitations/<uuid:invitation_id>/", "delete"): [Call("members/invitations/{invitation}/")],
+    ("invitations/<uuid:invitation_id>/", "delete"): [Call("invitations/{invitation}/")],
     ("api-keys/", "post"): [Call("api-keys/", {"scopes": ["chat"], "name": "new"})],
     ("api-keys/<uuid:key_id>/", "patch"): [Call("api-keys/{key}/", {"name": "newer"})],
     ("api-keys/<uuid:key_id>/", "delete"): [Call("api-keys/{key}/")],
@@ -259,7 +267,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/tool-calls/search/", "post"): [Call("memories/tool-calls/search/", {"name": "nightingale"})],
     ("memories/facets/", "get"): [Call("memories/facets/")],
     ("memories/actions/", "post"): [
-        Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tag": "new"}}),
+        Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tags": ["new"]}}),
         Call("memories/actions/", {"action": "export", "filters": {"tags": "nightingale"}}),
     ],
     ("imports/uploads/<uuid:upload_id>/", "delete"): [Call("imports/uploads/{upload}/")],
@@ -359,6 +367,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("mounts/<uuid:mount_id>/", "delete"): [Call("mounts/{mount}/")],
     ("sessions/<str:session_id>/end/", "post"): [Call("sessions/new/end/")],
     ("namespaces/<uuid:namespace_id>/", "patch"): [Call("namespaces/{namespace}/", {"read_only": True})],
+    ("namespaces/<uuid:namespace_id>/", "delete"): [Call("namespaces/{empty}/")],
     ("namespaces/<uuid:namespace_id>/move/", "post"): [Call("namespaces/{namespace}/move/", {"path": "/brand/newest"})],
     ("views/", "post"): [Call("views/", {"name": "new", "query": "q=x"})],
     ("views/<uuid:view_id>/", "delete"): [Call("views/{view}/")],
@@ -366,11 +375,12 @@ CALLS: dict[tuple[str, str], list[Call]] = {
 SIMULATED = {"kind": "retention", "document": {"max_seconds": 60}}
 NEEDS_NO_ROW = {
     ("members/<uuid:member_id>/", "get"): "an address and a role; no content",
-    ("members/invitations/<uuid:invitation_id>/", "get"): "the same of one who is invited",
+    ("invitations/<uuid:invitation_id>/", "get"): "the same of one who is invited",
     ("api-keys/<uuid:key_id>/", "get"): "name, end and scopes; no secret",
     ("personas/<uuid:persona_id>/settings/", "get"): "numbers; no content",
     ("layers/settings/", "get"): "numbers; no content",
     ("me/", "get"): "everyone may know who they are; no content",
+    ("memories/<uuid:memory_id>/relations/", "get"): "ids, kinds and times; no content",
     ("namespaces/", "get"): "paths, counts and rights; no content",
     ("namespaces/<uuid:namespace_id>/", "get"): "the same of one",
     ("namespaces/<uuid:namespace_id>/entries/<str:key>/", "get"): "ids and times; no content",
@@ -476,6 +486,7 @@ def places(world: World) -> dict[str, Any]:
     subject_export = client.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()
     view = client.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
+    empty = client.post("namespaces/", {"path": "/empty"}).json["id"]
     for who in ("ann", "ben"):
         assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
     waiting, doubtful = (_publication_waiting(world, name) for name in ("larks", "owls"))
@@ -534,6 +545,7 @@ def places(world: World) -> dict[str, Any]:
             "subject_export": subject_export,
             "mount": Mount.objects.get().id,
             "namespace": Namespace.objects.get(path="/nightingale").id,
+            "empty": empty,
         }
         access = {
             "grant": PersonaGrant.objects.get().id,
@@ -544,7 +556,12 @@ def places(world: World) -> dict[str, Any]:
             "member": world.bob.member.id,
             "key": world.bob.key.id,
         }
+    whole, part = (client.post("memories/", {"content": text}).json["results"][0]["id"] for text in ("whole", "part"))
+    relation = client.post(f"memories/{whole}/relations/", {"memory_id": part, "kind": "follows"}).json["id"]
     return of_the_trail | {
+        "relation": relation,
+        "memory": whole,
+        "part": part,
         "flagged": flagged,
         "doubted": doubted,
         "cube": filled.cube_id,
@@ -553,7 +570,7 @@ def places(world: World) -> dict[str, Any]:
         "job": filled.job_id,
         "kept": client.post("memories/", {"content": "the kept nightingale"}).json["results"][0]["id"],
         "twin": client.post("memories/", {"content": "the twin nightingale"}).json["results"][0]["id"],
-        "whole": client.post("memories/", {"content": "the whole nightingale"}).json["results"][0]["id"],
+        "whole": whole,
         "merged": _merge(client),
         "hold": client.post("holds/", {"reason": "nightingale", "subject": "the nightingale's"}).json["id"],
         "policy": filled.policy_id,

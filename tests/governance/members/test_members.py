@@ -257,14 +257,15 @@ def test_the_api_lists_invites_changes_and_removes(world: World) -> None:
     ]
     assert client.get("members/?page_size=2").json["next"]
     body = {"email": "vera@acme.example", "role": "editor"}
-    made = client.post("members/", body, idempotency_key="once")
+    assert (client.post("members/", body).status, client.get("members/invitations/").status) == (405, 404)
+    made = client.post("invitations/", body, idempotency_key="once")
     assert made.status == 201
     assert made.json["link"].startswith("http://testserver/invitation/")
-    assert client.post("members/", body, idempotency_key="once").json == made.json
-    assert client.get("members/invitations/").json["count"] == 1
-    assert client.get(f"members/invitations/{made.json['id']}/").json["email"] == "vera@acme.example"
-    assert client.delete(f"members/invitations/{made.json['id']}/").status == 204
-    assert client.get(f"members/invitations/{made.json['id']}/").status == 404
+    assert client.post("invitations/", body, idempotency_key="once").json == made.json
+    assert client.get("invitations/").json["count"] == 1
+    assert client.get(f"invitations/{made.json['id']}/").json["email"] == "vera@acme.example"
+    assert client.delete(f"invitations/{made.json['id']}/").status == 204
+    assert client.get(f"invitations/{made.json['id']}/").status == 404
     bob = f"members/{world.bob.member.id}/"
     assert client.patch(bob, {"role": "editor"}).json["role"] == "editor"
     assert client.get(bob).json["role"] == "editor"
@@ -282,8 +283,8 @@ def test_the_api_lists_invites_changes_and_removes(world: World) -> None:
 def test_the_api_answers_bad_input_by_name(world: World) -> None:
     client = Contract(key=world.olivia.key.text)
     for body in ({}, {"email": "x@acme.example"}, {"email": "x", "role": "viewer"}, {"role": "king", "email": "a@b.c"}):
-        assert client.post("members/", body).status == 400
-    assert client.post("members/", {"email": "x@a.example", "role": "viewer", "name": "x"}).status == 400
+        assert client.post("invitations/", body).status == 400
+    assert client.post("invitations/", {"email": "x@a.example", "role": "viewer", "name": "x"}).status == 400
     king = client.patch(f"members/{world.bob.member.id}/", {"role": "king"})
     assert king.status == 400
     assert king.json["errors"][0]["message"].startswith("one of owner, admin, editor"), "the choices are named"
@@ -293,7 +294,7 @@ def test_the_api_answers_bad_input_by_name(world: World) -> None:
 def test_a_foreign_member_or_invitation_is_like_one_that_never_was(world: World) -> None:
     made = invitation_create(actor=world.olivia.actor, email="vera@acme.example", role=RoleName.VIEWER)
     charlie = Contract(key=world.charlie.key.text)
-    for foreign, prefix in ((world.bob.member.id, "members/"), (made.view.id, "members/invitations/")):
+    for foreign, prefix in ((world.bob.member.id, "members/"), (made.view.id, "invitations/")):
         for method, body in (("GET", None), ("PATCH", {"role": "viewer"}), ("DELETE", None)):
             reply, missing = (charlie.send(method, f"{prefix}{id}/", body) for id in (foreign, MISSING))
             assert without_id(reply) == without_id(missing)
@@ -303,7 +304,7 @@ def test_a_foreign_member_or_invitation_is_like_one_that_never_was(world: World)
 def test_at_home_it_is_403_and_the_denial_is_recorded(world: World, superuser: Superuser) -> None:
     alice = Contract(key=world.alice.key.text)
     assert alice.get("members/").status == 403
-    assert alice.post("members/", {"email": "x@acme.example", "role": "viewer"}).status == 403
+    assert alice.post("invitations/", {"email": "x@acme.example", "role": "viewer"}).status == 403
     assert alice.delete(f"members/{world.bob.member.id}/").status == 403
     assert len(find_entries(superuser, "access.denied", world.alice.member.id)) == 3
 
@@ -316,7 +317,7 @@ def test_a_key_with_fewer_scopes_than_all_makes_nobody_more(
     client = Contract(key=key_for(world.olivia, *scopes).text)
     before = _but_denials(read_all_rows(superuser()))
     for role in ("admin", "viewer"):
-        invited = client.post("members/", {"email": "vera@acme.example", "role": role})
+        invited = client.post("invitations/", {"email": "vera@acme.example", "role": role})
         raised = client.patch(f"members/{world.bob.member.id}/", {"role": role})
         assert (invited.status, raised.status) == (403, 403)
         assert "every scope" in invited.json["detail"]

@@ -128,9 +128,9 @@ def test_ones_own_persona_comes_before_an_agent_with_its_name(
 ) -> None:
     agent = create_persona(alice, "bob", kind="agent")
     own = bob.post("conversations/", {"persona": "bob"})
-    assert (own.status, own.json["persona"] == agent) == (201, False)
-    assert own.json["persona"] in {persona["id"] for persona in bob.get("personas/?kind=user").json["results"]}
-    assert bob.post("conversations/", {"agent_persona": "bob"}).json["agent_persona"] == agent
+    assert (own.status, own.json["persona"]["id"] == agent) == (201, False)
+    assert own.json["persona"]["id"] in {persona["id"] for persona in bob.get("personas/?kind=user").json["results"]}
+    assert bob.post("conversations/", {"agent_persona": "bob"}).json["agent_persona"]["id"] == agent
     assert fields_at_fault(olivia.post("conversations/", {"persona": "bob"})) == {"persona"}  # neither is hers
 
 

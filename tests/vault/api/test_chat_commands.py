@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 
@@ -105,3 +106,20 @@ def test_a_goal_is_raised_once_and_cited(alice: Contract, goal: str, question: s
     assert len(first["citations"]) == 1
     assert phrase not in ask(alice, turns, question)
     assert phrase not in ask(alice, begin(alice), "Where do I live?")
+
+
+def test_goal_is_switched_off_on_and_closed(world: World, alice: Contract) -> None:
+    goal = alice.add("I want to lose weight.", semantic_type="goal", persona="alice")
+    address, asked, phrase = f"memories/{goal['id']}/", "Can you recommend a burger?", "You have a goal"
+    for name, status in (("bob", 404), ("charlie", 404)):
+        assert world.client(name).post(f"{address}transition/", {"to": "archived"}).status == status
+    quiet = alice.post("conversations/", {"raises_goals": False}).json
+    assert quiet["raises_goals"] is False
+    assert phrase not in ask(alice, f"conversations/{quiet['id']}/turns/", asked)
+    assert alice.post(f"{address}transition/", {"to": "archived"}).status == 200
+    assert phrase not in ask(alice, begin(alice), asked)
+    assert alice.post(f"{address}transition/", {"to": "activated"}).status == 200
+    assert phrase in ask(alice, begin(alice), asked)
+    ended = {"valid_to": "2020-01-01T00:00:00Z"}
+    assert alice.patch(address, ended, if_match="*").json["valid_to"] == ended["valid_to"]
+    assert phrase not in ask(alice, begin(alice), asked)

@@ -25,7 +25,7 @@ def begin(client: Contract, **body: object) -> str:
 def test_a_conversation_is_made_renamed_and_deleted(alice: Contract) -> None:
     made = alice.post("conversations/", {"title": "My dog", "persona": "alice"})
     assert (made.status, made.json["title"]) == (201, "My dog")
-    assert made.json["persona"] == alice.get("me/").json["personas"][0]["id"]
+    assert made.json["persona"] == {"id": alice.get("me/").json["personas"][0]["id"], "name": "alice"}
     address = f"conversations/{made.json['id']}/"
     assert alice.get(address).json == made.json
     renamed = alice.patch(address, {"title": "我的狗"}).json
@@ -73,7 +73,11 @@ def test_change_of_answering_persona_and_model_is_audited_and_refused_to_others(
     assert alice.get(address).json == before
     assert ada.get("audit/?verb=conversation.updated").json["results"] == []
     changed = alice.patch(address, changes).json
-    assert (changed["agent_persona"], changed["model"], changed["title"]) == (agent, "extractive", before["title"])
+    assert (changed["agent_persona"]["id"], changed["model"], changed["title"]) == (
+        agent,
+        "extractive",
+        before["title"],
+    )
     (entry,) = ada.get("audit/?verb=conversation.updated").json["results"]
     assert entry["detail"]["changed"] == "agent_persona model"
     assert alice.patch(address, {"agent_persona": None}).json["agent_persona"] is None

@@ -34,18 +34,18 @@ def test_counts_cover_what_the_reader_may_see_and_no_more(world: World, memories
     found = counts(world, "alice")
     assert found["namespace"] == {"/team": 2, "/users/alice": 1}
     assert found["semantic_type"] == {"fact": 2, "preference": 1}
-    assert found["tag"] == {"ana": 1, "food": 1, "sleep": 1, "travel": 1}
-    assert counts(world, "bob")["tag"] == {"ana": 1, "food": 1, "travel": 1}
-    assert counts(world, "charlie")["tag"] == {}
-    assert counts(world, "olivia")["tag"]["secret"] == 1
+    assert found["tags"] == {"ana": 1, "food": 1, "sleep": 1, "travel": 1}
+    assert counts(world, "bob")["tags"] == {"ana": 1, "food": 1, "travel": 1}
+    assert counts(world, "charlie")["tags"] == {}
+    assert counts(world, "olivia")["tags"]["secret"] == 1
     assert world.client("ada").get("memories/facets/").status == 403
 
 
 def test_a_filter_narrows_the_other_facets_and_not_its_own(world: World, memories: None) -> None:
-    found = counts(world, "alice", "?tag=travel&tag=food")
+    found = counts(world, "alice", "?tags=travel&tags=food")
     assert found["namespace"] == {"/team": 2, "/users/alice": 0}
-    assert found["tag"] == {"ana": 1, "food": 1, "sleep": 1, "travel": 1}
-    assert counts(world, "alice", "?tag=travel&semantic_type=preference")["namespace"]["/team"] == 0
+    assert found["tags"] == {"ana": 1, "food": 1, "sleep": 1, "travel": 1}
+    assert counts(world, "alice", "?tags=travel&semantic_type=preference")["namespace"]["/team"] == 0
 
 
 def test_large_counts_are_capped(world: World, memories: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_large_counts_are_capped(world: World, memories: None, monkeypatch: pyte
     assert sum(row["count"] for row in reply["state"]) == 2
 
 
-@each_case("asked", ["?colour=red", "?state=lost", "?namespace=team", "?created_after=soon", "?tag=%00"])
+@each_case("asked", ["?colour=red", "?state=lost", "?namespace=team", "?created_after=soon", "?tags=%00"])
 def test_a_filter_that_is_unknown_is_invalid(world: World, asked: str) -> None:
     assert world.client("alice").get(f"memories/facets/{asked}").status == 400
 

@@ -129,7 +129,7 @@ def test_a_failed_job_says_which_fields_were_at_fault(alice: Contract) -> None:
     job_id = promise(alice, persona="nobody")
     run_jobs()
     error = alice.get(f"jobs/{job_id}/").json["error"]
-    assert (error["code"], [fault["field"] for fault in error["errors"]]) == ("invalid", ["persona"])
+    assert (error["code"], [fault["field"] for fault in error["errors"]]) == ("unknown_persona", ["persona"])
 
 
 def test_a_job_acts_in_the_context_of_its_request(alice: Contract, superuser: Superuser) -> None:

@@ -140,7 +140,7 @@ def test_texts_of_many_at_once_are_read_before_their_transaction(
     if action == "restore":
         bulk_apply(actor=actor, action=BulkAction.DELETE, chosen=dict.fromkeys(ids), arguments=BulkArguments())
     within.clear()
-    arguments = BulkArguments(tag="heron", namespace="/elsewhere")
+    arguments = BulkArguments(tags=("heron",), namespace="/elsewhere")
     for call in (bulk_rehearse, bulk_apply):
         outcome = call(actor=actor, action=BulkAction(action), chosen=dict.fromkeys(ids), arguments=arguments)
         assert len(outcome.done) == len(ids)

@@ -288,7 +288,7 @@ def test_blank_option_is_an_absent_one(alice: Contract) -> None:
     assert stored == stored | {"persona": None, "session_id": None, "tags": ["pets"], "importance": 0.5, "metadata": {}}
     blank = {"namespaces": [""], "personas": [], "session_id": "", "layers": [None], "filters": None, "top_k": None}
     assert [hit["id"] for hit in alice.search("heron", **blank)] == [stored["id"]]
-    listed = alice.get("memories/?persona=&namespace=&tag=&created_after=&filters=").json["results"]
+    listed = alice.get("memories/?persona=&namespace=&tags=&created_after=&filters=").json["results"]
     assert [memory["id"] for memory in listed] == [stored["id"]]
 
 

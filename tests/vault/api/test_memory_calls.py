@@ -114,7 +114,7 @@ def test_who_may_not_use_the_chat_is_refused(world: World) -> None:
     [
         ({}, "text"),
         ({"text": " "}, "text"),
-        ({"text": "Hello", "session_id": "monday"}, "session_id"),
+        ({"text": "Hello", "session_id": 7}, "session_id"),
         ({"text": "Hello", "execute": "maybe"}, "execute"),
         ({"text": "Forget my dog", "execute": True, "confirm": "made up"}, "confirm"),
     ],

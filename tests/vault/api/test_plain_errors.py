@@ -17,7 +17,7 @@ def policy(kind: str, **document: Any) -> dict[str, Any]:
 
 
 FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
-    ("members/", {"email": "ann@acme.example", "role": "king"}, "role", ROLES),
+    ("invitations/", {"email": "ann@acme.example", "role": "king"}, "role", ROLES),
     ("policies/", policy("retention"), "document", "set a default life, a longest life or a time for restoring"),
     ("policies/", policy("retention", ttl_seconds=0), "document.ttl_seconds", "1 or more is needed"),
     ("policies/", policy("retention", ttl_seconds=0.5), "document.ttl_seconds", "a whole number is needed"),

@@ -99,12 +99,13 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     rule = {"kind": "retention", "name": "rule", "document": {"grace_days": 1}}
     policy = olivia.post("policies/", rule).json["id"]
     hold = olivia.post("holds/", {"reason": "Case 17.", "subject": "carla"}).json["id"]
-    invitation = olivia.post("members/", {"email": "new@acme.example", "role": "viewer"}).json["id"]
+    invitation = olivia.post("invitations/", {"email": "new@acme.example", "role": "viewer"}).json["id"]
     ids = {
         "{invitation_id}": invitation,
         "{member_id}": str(world.bob.member.id),
         "{key_id}": str(world.bob.key.id),
         "{memory_id}": memory,
+        "{relation_id}": memory,
         "{conversation_id}": turns,
         "{job_id}": job,
         "{policy_id}": policy,

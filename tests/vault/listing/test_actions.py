@@ -141,7 +141,7 @@ def undo(world: World, job: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("action", "args", "field", "value"),
     [
-        ("tag", {"tag": "week"}, "tags", ["rota", "week"]),
+        ("tag", {"tags": ["week"]}, "tags", ["rota", "week"]),
         ("expire", {"expires_at": NEXT_YEAR}, "expires_at", NEXT_YEAR),
         ("move", {"namespace": "/archive"}, "namespace", "/archive"),
     ],
@@ -169,7 +169,7 @@ def test_an_action_changes_all_that_match_and_is_undone(
 @pytest.mark.parametrize(
     ("action", "args"),
     [
-        ("tag", {"tag": "week"}),
+        ("tag", {"tags": ["week"]}),
         ("expire", {"expires_at": NEXT_YEAR}),
         ("move", {"namespace": "/a"}),
         ("delete", {}),
@@ -198,7 +198,7 @@ def test_a_quota_that_all_exceed_together_leaves_out_those_that_exceed_it(world:
     used = next(quota for quota in olivia.get("quotas/").json["results"] if quota["holder"]["kind"] == "tenant")["used"]
     limits = {"bytes": used["bytes"] + used["bytes"] // len(ids) * 2}
     assert olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant", "id": None}, "limits": limits}).status == 200
-    job = job_of(world, "alice", {"action": "tag", "ids": ids[:4], "args": {"tag": "week"}})
+    job = job_of(world, "alice", {"action": "tag", "ids": ids[:4], "args": {"tags": ["week"]}})
     assert (job["status"], job["result"]["codes"]) == ("succeeded", {"quota_exceeded": 2})
     assert sorted("week" in memory(world, memory_id)["tags"] for memory_id in ids[:4]) == [False, False, True, True]
 
@@ -269,7 +269,7 @@ def test_a_page_undoes_an_unfreeze(world: World, ids: list[str]) -> None:
 
 
 def test_an_action_that_changes_nothing_is_not_undone(world: World, ids: list[str]) -> None:
-    job = job_of(world, "alice", {"action": "tag", "ids": ids[:1], "args": {"tag": "rota"}})
+    job = job_of(world, "alice", {"action": "tag", "ids": ids[:1], "args": {"tags": ["rota"]}})
     assert job["result"]["changed"] == 0
     assert undo(world, job)["result"]["changed"] == 0
     assert memory(world, ids[0])["tags"] == ["rota"]
@@ -295,7 +295,7 @@ def test_a_right_that_is_lost_before_the_job_runs_is_lost_for_the_job(world: Wor
     run_jobs()
     job = world.client("alice").get(f"jobs/{reply.json['job']['id']}/").json
     assert (job["status"], job["error"]["code"]) == ("failed", "forbidden")
-    assert olivia.get("memories/?tag=rota").json["count"] == 5
+    assert olivia.get("memories/?tags=rota").json["count"] == 5
 
 
 @each_case(
@@ -304,10 +304,10 @@ def test_a_right_that_is_lost_before_the_job_runs_is_lost_for_the_job(world: Wor
         ({"action": "delete", "filters": {}}, "filters"),
         ({"action": "delete"}, "ids"),
         ({"action": "delete", "ids": ["%"], "filters": ALL}, "ids.0"),
-        ({"action": "tag", "filters": ALL}, "tag"),
+        ({"action": "tag", "filters": ALL}, "tags"),
         ({"action": "move", "filters": ALL, "args": {"namespace": "team"}}, "namespace"),
         ({"action": "expire", "filters": ALL, "args": {"expires_at": "2001-01-01T00:00:00Z"}}, "expires_at"),
-        ({"action": "tag", "filters": {"mood": "good"}, "args": {"tag": "a"}}, "filters.mood"),
+        ({"action": "tag", "filters": {"mood": "good"}, "args": {"tags": ["a"]}}, "filters.mood"),
         ({"action": "burn", "filters": ALL}, "action"),
         ({"action": "delete", "filters": ALL, "when": "now"}, "when"),
     ],
@@ -335,12 +335,12 @@ def test_a_cancelled_job_keeps_the_parts_that_are_done(
     world: World, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vault.listing.actions.PART", 2)
-    job = job_of(world, "alice", {"action": "tag", "filters": ALL, "args": {"tag": "week"}})
+    job = job_of(world, "alice", {"action": "tag", "filters": ALL, "args": {"tags": ["week"]}})
     assert (job["done"], job["result"]["changed"]) == (5, 4)
     waiting = ask(world, "alice", {"action": "delete", "filters": ALL}).json["job"]
     assert world.client("alice").post(f"jobs/{waiting['id']}/cancel/").status == 202
     run_jobs()
-    assert world.client("alice").get("memories/?tag=rota").json["count"] == 5
+    assert world.client("alice").get("memories/?tags=rota").json["count"] == 5
 
 
 def test_an_export_is_read_as_its_reader_may_read_now(world: World, ids: list[str], superuser: Superuser) -> None:
@@ -404,7 +404,7 @@ def test_an_unfinished_export_has_no_file(world: World, ids: list[str]) -> None:
 
 def test_the_page_counts_all_that_match_and_leads_to_the_job(world: World, ids: list[str]) -> None:
     client = signed_in(world.alice)
-    form = {"action": "expire", "all": "yes", "query": "/memories/?tag=rota", "next": "/memories/?tag=rota"}
+    form = {"action": "expire", "all": "yes", "query": "/memories/?tags=rota", "next": "/memories/?tags=rota"}
     page = unescape(client.post("/memories/bulk/", form).content.decode())
     assert "<b>4</b><span>will be changed</span>" in page
     assert "<b>1</b><span>stay: a hold covers them</span>" in page

@@ -103,12 +103,12 @@ def test_who_may_not_mount_is_refused(alice: Contract, bob: Contract, charlie: C
     assert bob.delete(f"mounts/{mount}/").status == 403
     assert charlie.delete(f"mounts/{mount}/").status == 404
     persona = create_namespace(alice, "personas/", name="Ornithologist")
-    assert bob.post("mounts/", {"namespace": "/guide", "persona": persona}).status == 404
+    assert fields_at_fault(bob.post("mounts/", {"namespace": "/guide", "persona": persona})) == {"persona"}
     conversation = create_namespace(alice, "conversations/")
     assert bob.post("mounts/", {"namespace": "/guide", "conversation": conversation}).status == 404
     assert fields_at_fault(alice.post("mounts/", {"namespace": "/guide"})) == {"persona"}
     assert fields_at_fault(alice.post("mounts/", {**body, "namespace": "/nowhere"})) == {"namespace"}
-    assert alice.post("mounts/", {"namespace": "/guide", "persona": str(MISSING)}).status == 404
+    assert fields_at_fault(alice.post("mounts/", {"namespace": "/guide", "persona": str(MISSING)})) == {"persona"}
 
 
 def test_read_only_mount_refuses_what_is_done_there(alice: Contract) -> None:

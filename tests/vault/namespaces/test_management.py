@@ -147,3 +147,54 @@ def test_counts_follow_the_job_that_keeps_them(alice: Contract) -> None:
     counts_ask()
     run_jobs()
     assert [row["count"] for row in alice.get("namespaces/?path=/team").json["results"]] == [1]
+
+
+def test_empty_namespace_is_deleted_and_its_path_is_free_again(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    typo = create_namespace(alice, path="/typo")
+    address = f"namespaces/{typo}/"
+    memory = alice.add("The heron nests.", namespace="/typo")["id"]
+    gone = alice.add("Gone.", namespace="/typo")["id"]
+    create_namespace(alice, path="/typo/below")
+    alice.delete(f"memories/{gone}/")
+    principal = {"kind": "member", "id": str(world.bob.member.id)}
+    ended = {"principal": principal, "object": {"type": "namespace", "id": typo}, "action": "govern"}
+    assert olivia.post("grants/", ended | {"conditions": {"not_after": "2020-01-01T00:00:00Z"}}).status == 201
+    assert (bob.delete(address).status, charlie.delete(address).status) == (403, 404), "the grant has expired"
+    for asked in ("", "?dry_run=true"):
+        refused = alice.delete(address + asked)
+        assert (refused.status, refused.code) == (409, "namespace_not_empty")
+        counts = {fault["field"]: fault["message"] for fault in refused.json["errors"]}
+        assert counts == {"memories": "1", "restorable": "1", "namespaces": "1"}
+        assert "Memories: 1, " in refused.json["detail"]
+    assert alice.post(f"memories/{memory}/move/", {"namespace": "/right"}).status == 200
+    assert alice.delete(f"memories/{gone}/?purge=true").status == 204
+    (below,) = [row["id"] for row in alice.get("namespaces/?path=/typo/below").json["results"]]
+    assert alice.delete(f"namespaces/{below}/").status == 204
+    assert alice.post("mounts/", {"namespace": "/typo", "task_id": "ticket-17"}).status == 201
+    assert alice.delete(f"{address}?dry_run=true").json == {"dry_run": True, "count": 1, "ids": [typo]}
+    assert alice.delete(address).status == 204
+    assert [alice.get(address).status, alice.delete(address).status] == [404, 404]
+    assert "/typo" not in "".join(paths(alice))
+    assert alice.get("mounts/").json["results"] == []
+    facets = alice.get("memories/facets/").json["namespace"]
+    assert [row["value"] for row in facets if "typo" in row["value"]] == []
+    versions = alice.get(f"memories/{memory}/versions/").json["results"]
+    assert [version["content"] for version in versions] == ["The heron nests."] * 2, "its past stays readable"
+    assert create_namespace(alice, path="/typo") != typo
+    assert bob.get("memories/?namespace=/typo").json["results"] == []
+    with acting(world.alice.actor):
+        entries = AuditEntry.objects.filter(verb=Verb.NAMESPACE_DELETED).order_by("id")
+        assert [entry.detail for entry in entries] == [{"path": "/typo/below"}, {"path": "/typo"}]
+        assert AuditEntry.objects.filter(verb=Verb.GRANT_REVOKED).count() == 1
+
+
+def test_home_of_a_member_is_not_deleted(world: World, alice: Contract) -> None:
+    memory = alice.add("Mine.")
+    assert alice.delete(f"memories/{memory['id']}/?purge=true").status == 204
+    refused = alice.delete(f"namespaces/{memory['namespace']['id']}/")
+    assert (refused.status, refused.code) == (409, "conflict")
+    notes = create_namespace(alice, path="/users/alice/notes")
+    assert world.client("bob").delete(f"namespaces/{notes}/").status == 403
+    assert alice.delete(f"namespaces/{notes}/").status == 204

@@ -66,7 +66,7 @@ def test_no_way_of_showing_a_memory_names_a_parent_that_its_reader_may_not_see(
 
     def parents(client: Contract) -> list[dict[str, list[str]]]:
         detail = client.get(f"memories/{shared[0]}/").json
-        listed = client.get("memories/?tag=one").json["results"]
+        listed = client.get("memories/?tags=one").json["results"]
         found = client.search("zebra", namespaces=["/team"])
         fields = {"content": "Shared zebra 0.", "namespace": "/team"}
         again = client.post("memories/", fields).json["results"] if client is alice else [detail]

@@ -57,6 +57,25 @@ def test_list_of_the_api_has_them_and_narrows_them_by_state(
     assert charlie.get("memories/?inactive=true").json["results"] == []
 
 
+def test_state_expired_lists_them_for_who_may_restore_them(
+    alice: Contract, bob: Contract, charlie: Contract, inactive: dict[str, str], superuser: Superuser
+) -> None:
+    for _ in ("swept", "not swept yet"):
+        (expired,) = alice.get("memories/?state=expired").json["results"]
+        assert (expired["id"], expired["state"]) == (inactive["expired"], "expired")
+        both = alice.get("memories/?state=expired&state=archived").json
+        assert {memory["id"] for memory in both["results"]} == {inactive["expired"], inactive["archived"]}
+        assert alice.get("memories/?state=expired&namespace=/elsewhere").json["count"] == 0
+        assert bob.get("memories/?state=expired").json["results"] == []
+        assert charlie.get("memories/?state=expired").json["results"] == []
+        superuser().execute("UPDATE vault_cube SET state = 'generated' WHERE id = %s", [inactive["expired"]])
+    body = {"query": "mill", "filters": {"OR": [{"state": {"in": ["expired"]}}]}}
+    reply = alice.post("memories/search/", body).json
+    assert (reply["results"], len(reply["notices"])) == ([], 1)
+    superuser().execute("UPDATE vault_cube SET expires_at = now() - interval '90 days' WHERE state = 'generated'")
+    assert alice.get("memories/?state=expired").json["results"] == [], "its grace period has ended"
+
+
 @pytest.mark.parametrize("kind", ["deleted", "expired"])
 def test_row_opens_the_content_for_who_may_restore_it(world: World, inactive: dict[str, str], kind: str) -> None:
     address = f"/memories/{inactive[kind]}/"
@@ -114,6 +133,7 @@ def test_expired_memory_is_restored_by_the_api_with_a_new_expiry_only(
     address = f"memories/{inactive['expired']}/restore/"
     refused = alice.post(address)
     assert (refused.status, refused.json["errors"][0]["field"]) == (400, "expires_at")
+    assert "has expired" in refused.json["detail"]
     assert [client.post(address).status for client in (bob, charlie)] == [403, 404]
     assert alice.post(address, {"expires_at": _tomorrow()}).status == 200
 

@@ -51,14 +51,14 @@ def test_one_memory_is_counted_in_the_singular(world: World, ids: list[str]) -> 
     client = signed_in(world.alice)
     assert ">3 memories<" in page_of(client, "/memories/")
     assert world.client("alice").patch(f"memories/{ids[0]}/", {"tags": ["trains"]}, if_match='"1"').status == 200
-    assert ">1 memory<" in page_of(client, "/memories/?tag=trains")
+    assert ">1 memory<" in page_of(client, "/memories/?tags=trains")
 
 
 def test_filters_narrow_the_list_and_a_chip_takes_one_out(world: World, ids: list[str]) -> None:
-    page = page_of(signed_in(world.alice), "/memories/?tag=team&semantic_type=event&layer=long_term")
+    page = page_of(signed_in(world.alice), "/memories/?tags=team&semantic_type=event&layer=long_term")
     assert rows_of(page) == []
     assert "No memory matches" in page
-    assert 'href="/memories/?layer=long_term&tag=team" aria-label="Clear Type event"' in page
+    assert 'href="/memories/?layer=long_term&tags=team" aria-label="Clear Type event"' in page
 
 
 def test_a_filter_that_cannot_be_used_says_so_and_shows_everything(world: World, ids: list[str]) -> None:
@@ -71,11 +71,11 @@ def test_a_script_gets_rows_with_facets_and_then_the_next_rows(
     world: World, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = signed_in(world.alice)
-    part = page_of(client, "/memories/?tag=team", hx_request="true")
+    part = page_of(client, "/memories/?tags=team", hx_request="true")
     assert "<html" not in part
     assert 'hx-swap-oob="innerHTML"' in part
     monkeypatch.setattr("vault.listing.selectors.PAGE", 2)
-    first = page_of(client, "/memories/?tag=team")
+    first = page_of(client, "/memories/?tags=team")
     following = re.search(r'hx-get="(/memories/\?[^"]*after=[^"]+)"', first)
     assert following is not None
     assert rows_of(first) == ids[:0:-1]
@@ -95,7 +95,7 @@ def test_typed_searches_are_audited_and_never_count_as_use(world: World, ids: li
 
 def test_pages_cost_few_statements(world: World, ids: list[str]) -> None:
     client = signed_in(world.alice)
-    for address in ("/memories/", "/memories/?tag=team&state=generated", "/memories/?q=tea", "/memories/new/"):
+    for address in ("/memories/", "/memories/?tags=team&state=generated", "/memories/?q=tea", "/memories/new/"):
         assert len(statements(client, address)) <= 20, address
     for address in (f"/memories/?selected={ids[0]}", f"/memories/{ids[0]}/pane/", f"/memories/{ids[0]}/", "/notices/"):
         assert len(statements(client, address)) <= 20, address
@@ -123,9 +123,9 @@ def test_a_memory_is_added_by_hand(world: World) -> None:
 
 def test_a_view_is_saved_and_removed_on_the_page(world: World, ids: list[str]) -> None:
     client = signed_in(world.alice)
-    made = client.post("/memories/views/", {"name": "Team", "query": "/memories/?tag=team"})
-    assert made["Location"] == "/memories/?tag=team"
-    assert 'href="/memories/?tag=team" data-view="tag=team">Team</a>' in page_of(client, "/memories/")
+    made = client.post("/memories/views/", {"name": "Team", "query": "/memories/?tags=team"})
+    assert made["Location"] == "/memories/?tags=team"
+    assert 'href="/memories/?tags=team" data-view="tags=team">Team</a>' in page_of(client, "/memories/")
     address = re.search(r'action="(/memories/views/[^"]+/remove/)"', page_of(client, "/memories/"))
     assert address is not None
     assert signed_in(world.bob).post(address[1]).status_code == 404
@@ -184,7 +184,7 @@ def test_an_action_changes_what_was_selected_and_nothing_else(
     assert f'action="{BULK}undo/"' in page
     versions = [api.get(f"memories/{memory_id}/").json["version"] for memory_id in ids[:2]]
     undo = {"action": form["action"], "id": [f"{ids[0]}@{versions[0]}", f"{ids[1]}@{versions[1]}"]}
-    changed = {"tags": [], "namespace": "/team", "expires_at": None}
+    changed: dict[str, object] = {"tags": [], "namespace": "/team", "expires_at": None}
     assert api.patch(f"memories/{ids[1]}/", changed, if_match=f'"{versions[1]}"').status == 200
     assert signed_in(world.bob).post(f"{BULK}undo/", undo).status_code == 403
     signed_in(world.charlie).post(f"{BULK}undo/", undo)
@@ -255,14 +255,19 @@ def test_hits_are_sorted_by_time_where_that_is_asked(world: World, ids: list[str
 
 def test_the_list_is_copied_as_a_call_that_answers_the_same(world: World, ids: list[str]) -> None:
     client = signed_in(world.alice)
-    shown = page_of(client, "/memories/?tag=team")
-    assert "'http://testserver/api/v1/memories/?tag=team'" in shown
-    assert world.client("alice").get("memories/?tag=team").json["count"] == 3
+    shown = page_of(client, "/memories/?tags=team")
+    assert "'http://testserver/api/v1/memories/?tags=team'" in shown
+    assert world.client("alice").get("memories/?tags=team").json["count"] == 3
     searched = page_of(client, "/memories/?q=tea")
     body = re.search(r"-d '(.*?)' http://testserver/api/v1/memories/search/", searched)
     assert body is not None
     assert world.client("alice").post("memories/search/", json.loads(body[1])).status == 200
-    assert "/api/v1/memories/?" not in page_of(client, "/memories/?layer=mid_term&layer=long_term")
+    shown = page_of(client, "/memories/?layer=mid_term&layer=long_term")
+    assert "'http://testserver/api/v1/memories/?layer=mid_term&amp;layer=long_term'" in shown.replace(
+        "&layer", "&amp;layer"
+    )
+    former = page_of(client, "/memories/?tag=team")
+    assert "'http://testserver/api/v1/memories/?tags=team'" in former, "as views of 0.1.0 have it"
 
 
 ORDERS = ("best", "newest", "oldest", "expiring")

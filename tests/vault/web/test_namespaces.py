@@ -53,6 +53,7 @@ def test_who_may_not_make_or_change_is_refused(world: World, team: str) -> None:
         browser = signed_in(world.person(who))
         assert browser.post(f"/namespaces/{team}/", {"read_only": "yes"}).status_code == status
         assert browser.post(f"/namespaces/{team}/move/", {"path": "/x", "confirmed": "yes"}).status_code == status
+        assert browser.post(f"/namespaces/{team}/delete/", {"confirmed": "yes"}).status_code == status
     assert signed_in(world.bob).post("/namespaces/", {"path": "/bobs", "kind": "shared"}).status_code == 403
     assert "move-title" not in signed_in(world.bob).get(f"/namespaces/{team}/").content.decode()
     assert path_of(world, team) == "/team"
@@ -78,6 +79,19 @@ def test_move_is_previewed_then_done_by_a_job(world: World, team: str) -> None:
     assert done["Location"].startswith("/jobs/")
     run_jobs()
     assert path_of(world, team) == "/old"
+
+
+def test_deletion_is_refused_with_counts_then_confirmed(world: World, team: str) -> None:
+    browser, address = signed_in(world.alice), f"/namespaces/{team}/delete/"
+    refused = browser.post(address, {"confirmed": "yes"})
+    assert refused.status_code == 422
+    assert "The namespace is not empty: 1 namespace below." in unescape(refused.content.decode())
+    (notes,) = [row["id"] for row in world.client("alice").get("namespaces/?path=/team/notes").json["results"]]
+    asked = browser.post(f"/namespaces/{notes}/delete/").content.decode()
+    assert ("Delete the namespace" in asked, path_of(world, notes)) == (True, "/team/notes")
+    assert browser.post(f"/namespaces/{notes}/delete/", {"confirmed": "yes"})["Location"] == "/namespaces/"
+    assert browser.post(address, {"confirmed": "yes"}).status_code == 303
+    assert "/team" not in browser.get("/namespaces/").content.decode()
 
 
 def test_namespace_is_mounted_and_unmounted_on_its_page(world: World, team: str) -> None:

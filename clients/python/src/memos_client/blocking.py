@@ -178,7 +178,7 @@ class Memos:
     ) -> Iterator[Memory]:
         """Each memory that matches, newest first; pages are read as they are needed.
 
-        `filters` as of a search; `named`: namespace, tag and the other parameters of `GET memories/`.
+        `filters` as of a search; `named`: namespace, tags and the other parameters of `GET memories/`.
         """
         address: str | None = "memories/"
         query: Mapping[str, Any] | None = list_query(filters, page_size=page_size, **named)

@@ -54,7 +54,7 @@ class Caller:
     bound_persona: int | None = None
     bound_paths: tuple[str, ...] = ()
     persona: int | None = None
-    says: dict[str, str] = field(default_factory=dict)  # purpose, channel, session, address
+    says: dict[str, str] = field(default_factory=dict)  # purpose, channel, session_id, address
 
 
 @dataclass
@@ -101,7 +101,7 @@ def applies(grant: Grant, who: Caller) -> bool:
         if name == "hours":
             start, end = value
             met = start <= NOON < end if start < end else not end <= NOON < start
-        elif said and name in {"purpose", "channel", "session", "address"}:
+        elif said and name in {"purpose", "channel", "session_id", "address"}:
             met = said.startswith("10.") if name == "address" else said in value
         if not met:
             return False

@@ -26,7 +26,7 @@ PERSONAS, KEYS, SPACES, MEMORIES, GRANTS = 3, 4, 5, 14, 26
 SAMPLED = 2  # of the places, for each caller: there the product itself looks for its grants
 LONG_AGO, FAR_AWAY = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 SAYS = (
-    {"channel": "api", "purpose": "treatment", "session": "s1", "address": "10.0.0.7"},
+    {"channel": "api", "purpose": "treatment", "session_id": "s1", "address": "10.0.0.7"},
     {"channel": "chat", "purpose": "billing", "address": "192.0.2.1"},
     {"channel": "web"},
 )
@@ -101,7 +101,7 @@ def _conditions(random: Random) -> dict[str, Any]:
     possible: dict[str, Any] = {
         "purpose": random.choice([["treatment"], ["billing", "treatment"]]),
         "channel": random.choice([["chat"], ["api", "web"]]),
-        "session": ["s1"],
+        "session_id": ["s1"],
         "address": ["10.0.0.0/8"],
         "hours": random.choice([(8, 18), (18, 8), (18, 13), (13, 15), (8, 12), (12, 13)]),
         "phase_of_the_moon": "full",
@@ -224,7 +224,7 @@ def context_of(caller: Caller) -> CallContext:
     return CallContext(
         channel=Channel(says["channel"]),
         purpose=says.get("purpose", ""),
-        session=says.get("session", ""),
+        session=says.get("session_id", ""),
         address=says.get("address", ""),
     )
 

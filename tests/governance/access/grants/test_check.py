@@ -56,16 +56,16 @@ def test_each_decision_names_its_rule(world: World, olivia: Contract, alice: Con
 def test_the_context_that_is_asked_about_counts(
     world: World, olivia: Contract, alice: Contract, memory_id: str
 ) -> None:
-    conditions = {"purpose": ["treatment"], "channel": ["chat"], "address": ["10.0.0.0/8"], "session": ["s"]}
+    conditions = {"purpose": ["treatment"], "channel": ["chat"], "address": ["10.0.0.0/8"], "session_id": ["s"]}
     give_grant(alice, world, "bob", "memory", memory_id, conditions=conditions)
     bob = world.bob.member.id
-    fits = {"purpose": "treatment", "channel": "chat", "address": "10.1.2.3", "session": "s"}
+    fits = {"purpose": "treatment", "channel": "chat", "address": "10.1.2.3", "session_id": "s"}
     assert answer(olivia, "member", bob, memory_id, **fits)[0]
     for other in (
         {"purpose": "billing"},
         {"channel": "web"},
         {"address": "192.0.2.1"},
-        {"session": ""},
+        {"session_id": ""},
         {"address": "?"},
     ):
         assert not answer(olivia, "member", bob, memory_id, **(fits | other))[0], other
