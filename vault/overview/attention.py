@@ -120,6 +120,7 @@ def _list_pack_items(actor: Actor) -> Iterator[Attention]:
 
 
 def _count_unused_keys(actor: Actor) -> int:
-    before = database_now() - timedelta(days=UNUSED_DAYS)
+    now = database_now()
+    before = now - timedelta(days=UNUSED_DAYS)
     rows = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None, created_at__lt=before)
-    return len(rows.exclude(last_used_at__gte=before).exclude(expires_at__lt=database_now())[: MOST + 1])
+    return len(rows.exclude(last_used_at__gte=before).exclude(expires_at__lt=now)[: MOST + 1])
