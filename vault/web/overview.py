@@ -21,6 +21,8 @@ from governance.vocabulary import Measure, Permission
 from governance.web.charts import chart_of
 from governance.web.navigation import address_of
 from governance.web.pages import draw, page
+from vault.listing.queries import MemoryQuery
+from vault.listing.selectors import memories_page
 from vault.overview.attention import Attention, Waiting, attention_list
 from vault.overview.selectors import Overview, overview_get
 from vault.vocabulary import Counted, Layer, State
@@ -76,6 +78,7 @@ def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     may_audit = is_allowed(actor, Permission.AUDIT_READ)
     with acting(actor):
         found = overview_get(actor=actor, days=days, group=group)
+        is_empty = not found.memories and not memories_page(actor=actor, query=MemoryQuery(), size=1).views
         waiting = attention_list(actor=actor, overview=found)
         done = activity_list(actor=actor, most=LOOKED_AT)
         context = {
@@ -85,6 +88,10 @@ def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "activity": activity_lines(done, may_audit=may_audit, most=LINES),
             "may_audit": may_audit,
             "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
+            "may_chat": is_allowed(actor, Permission.CONVERSATION_USE),
+            "may_operate": is_allowed(actor, Permission.OPERATIONS_MANAGE),
+            "may_store": is_allowed(actor, Permission.STORE_MANAGE),
+            "is_empty": is_empty,
             "days": days,
             "periods": PERIODS,
             "group": group,

@@ -34,6 +34,7 @@ from vault.web import (
     recall,
     reviews,
     saved_views,
+    setup,
     store,
     store_contracts,
     store_knowledge,
@@ -51,6 +52,8 @@ from vault.web import (
 urlpatterns = [
     path("notices/", notices.notices, name="notices"),
     path("overview/", overview.overview, name="overview"),
+    path("overview/setup/", setup.setup, name="setup"),
+    path("overview/setup/hide/", setup.setup_hide, name="setup_hide"),
     path("chat/", chat.chat, name="chat"),
     path("chat/<uuid:conversation_id>/", chat.conversation, name="conversation"),
     path("chat/<uuid:conversation_id>/turns/", chat.turns, name="turns"),

@@ -56,6 +56,7 @@ def test_owners_see_storage_and_the_log_and_others_nothing_of_it(world: World) -
 
 
 def test_before_the_first_count_the_page_says_so(world: World) -> None:
+    world.client("olivia").post("memories/", {"content": "The heron nests by the weir.", "namespace": "/team"})
     page = page_of(world, "olivia")
     assert "Nothing is counted yet" in page
     assert "Reviews waiting" in page
