@@ -78,6 +78,8 @@ NOT_A_TEXT = {
     "vault.cubes.visibility": "PLACEHOLDER",  # statements of the product
     "governance.privacy.pii.numbers": "BBAN_LENGTH",  # the registry of IBANs
     "governance.object_names": "ID",  # lines of the audit log
+    "governance.web.audit_facts": "CODE TIME",  # details that the product recorded, matched whole
+    "governance.web.audit_words": "PLACEHOLDER",  # phrases of the product
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
     "vault.layers.persona_scope": "_SEPARATOR",  # a persona's aliases, of at most 200 characters

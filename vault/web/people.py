@@ -30,7 +30,7 @@ from vault.layers.persona import profile_get, traits_list
 from vault.layers.selectors import streams_list
 from vault.listing.selectors import MemoryPage
 from vault.subjects.people import PersonKind, PersonMemories, person_memories, person_memory_ids
-from vault.subjects.selectors import subjects_list
+from vault.subjects.selectors import subject_get, subjects_list
 from vault.web.layers import group_traits
 from vault.web.memory_access import USES
 from vault.web.memory_rows import rows_make
@@ -71,11 +71,24 @@ def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
 
 @require_http_methods(["GET", "HEAD"])
 @page
-def readers(request: HttpRequest, actor: Actor, kind: str, person_id: UUID) -> HttpResponseBase:
-    """Show who read the memories of a persona or data subject in the last days, as a part of its page."""
+def persona_readers(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    """Show who read the memories of a persona in the last days, as a part of its page."""
+    persona_show(actor=actor, persona_id=persona_id)
+    return _draw_readers(request, actor, PersonKind.PERSONA, persona_id)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def subject_readers(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
+    """Show who read the memories about a data subject in the last days, as a part of its page."""
+    subject_get(actor=actor, subject_id=subject_id)
+    return _draw_readers(request, actor, PersonKind.SUBJECT, subject_id)
+
+
+def _draw_readers(request: HttpRequest, actor: Actor, kind: PersonKind, person_id: UUID) -> HttpResponseBase:
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
-        ids = person_memory_ids(actor=actor, kind=PersonKind(kind), person_id=person_id)
+        ids = person_memory_ids(actor=actor, kind=kind, person_id=person_id)
         lines = readers_list(actor=actor, object_ids=ids, verbs=USES, days=DAYS)
         names = names_of(actor=actor, ids={id for line in lines for id in (line.principal_id, line.member_id) if id})
         rows = [
