@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 
 import httpx2
+import psycopg
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -20,7 +21,7 @@ from governance.audit.checkpoints import checkpoints_folder
 from governance.audit.health import audit_health, can_write_checkpoints
 from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
-from governance.keys.services import key_store
+from governance.keys.services import rotating_key_store
 from governance.tenants.role_check import UnsafeRole
 from governance.tenants.selectors import tenants_all
 from governance.tenants.services import command_line_actor
@@ -236,13 +237,18 @@ def checkpoints() -> str:
 
 
 def keys() -> str:
-    if not settings.KEY_STORE_PATH.exists() and not tenants_all():
-        raise Failed(f"{settings.KEY_STORE_PATH} does not exist: the first start makes one")
+    store = rotating_key_store()
+    given = store.place
     try:
-        key_store().check()
+        if given.mark() is None and not tenants_all():
+            raise Failed(f"{given.name} does not exist: the first start makes one")
+        store.check()
     except KeyUnavailable as error:
-        raise Failed(f"{settings.KEY_STORE_PATH}: {error.detail}") from error
-    return str(settings.KEY_STORE_PATH)
+        reason = f" ({_one_line(error.__cause__)})" if isinstance(error.__cause__, psycopg.Error) else ""
+        raise Failed(f"{store.place.name}: {error.detail}{reason}") from error
+    if store.place is not given:
+        raise Failed(f"it has moved to {store.place.name}: set MEMOS_KEY_STORE_URL accordingly and restart everything")
+    return store.place.name
 
 
 def embedding() -> str:
@@ -308,5 +314,5 @@ def _one_value(query: str) -> object:
     return row[0] if row else None
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())

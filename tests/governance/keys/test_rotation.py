@@ -18,7 +18,7 @@ import pytest
 from governance.audit.checkpoints import public_key
 from governance.errors import Conflict, Forbidden, KeyUnavailable
 from governance.keys.services import GENERAL, key_store
-from governance.keys.store import SqliteKeyStore
+from governance.keys.store import SealedKeyStore
 from governance.keys.tables import AUDIT_SIGNING, TOKENS
 from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
@@ -65,7 +65,7 @@ def tenants(path: Path) -> dict[UUID, dict[str, UUID]]:
     }
 
 
-def open_all(store: SqliteKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
+def open_all(store: SealedKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
     found = [store.key_by_id(tenant, key_id) for tenant, keys in tenants.items() for key_id in keys.values()]
     return [key.secret for key in found if key]
 
@@ -129,7 +129,7 @@ def test_threads_go_on_while_keys_are_rotated(path: Path, tenants: dict[UUID, di
     shared, rotating = store_at(path, OLD, registry), store_at(path, OLD, registry)
     secrets, done = open_all(shared, tenants), threading.Event()
 
-    def read(store: SqliteKeyStore) -> int:
+    def read(store: SealedKeyStore) -> int:
         rounds = 0
         while not done.is_set() or not rounds:
             assert open_all(store, tenants) == secrets
