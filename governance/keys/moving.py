@@ -1,5 +1,6 @@
 """Moving a key store to another place, and copying it, while other processes use it. Free of Django."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from governance.errors import Conflict, KeyUnavailable
@@ -7,7 +8,7 @@ from governance.keys.places import Place
 from governance.keys.rotation import RotatingKeyStore
 from governance.keys.rules import seal
 from governance.keys.store import MOVE_PLACE, SAME_DATABASE
-from governance.keys.tables import COMING, MOVED, SCHEMA, Session
+from governance.keys.tables import COMING, FORMER, MOVED, SCHEMA, Session
 
 COLUMNS = {
     "key_store": ("id", "proof"),
@@ -39,11 +40,12 @@ class RelocatableKeyStore(RotatingKeyStore):
             return None
         if to.database() is not None and to.database() == self._registry.database():
             raise KeyUnavailable(SAME_DATABASE)
+        former = self.fingerprints()
         with self._place.open() as old:
-            copy_contents(contents_of(old), to, is_coming=True)
+            copy_contents(contents_of(old), to, coming_from=former)
         with self._transaction() as old:
             contents = contents_of(old)
-            copy_contents(contents, to, is_coming=True)
+            copy_contents(contents, to, coming_from=former)
             with to.open() as new:
                 if contents_of(new) != contents:
                     raise KeyUnavailable(DIFFERENT)
@@ -51,6 +53,14 @@ class RelocatableKeyStore(RotatingKeyStore):
         self._place.purge()
         self._identify(is_fresh=True)
         return len(contents["data_key"])
+
+    def fingerprints(self) -> frozenset[str]:
+        """Return the fingerprints of the place and of those from which it was moved, whose processes follow here."""
+        self._identify()
+        with self._place.open() as db:
+            moves = db.execute("SELECT state FROM move").fetchall() if "move" in self._place.tables(db) else []
+        former = {state.removeprefix(FORMER) for (state,) in moves if state.startswith(FORMER)}
+        return frozenset({self._place.fingerprint(), *former})
 
     def _leave(self, old: Session, to: Place) -> None:
         """Name the new place in the former one, and remove the keys from it."""
@@ -71,25 +81,26 @@ def contents_of(db: Session) -> Contents:
     }
 
 
-def copy_contents(contents: Contents, to: Place, *, is_coming: bool = False) -> None:
-    """Make a place hold these rows and no others. is_coming: it serves nobody until the move is complete.
+def copy_contents(contents: Contents, to: Place, *, coming_from: Collection[str] = ()) -> None:
+    """Make a place hold these rows and no others. coming_from: the fingerprints of the places of a
+    store that is moved, which serves nobody until the move is complete.
 
     Raises Conflict if another key store is there.
     """
-    to.make(lambda db: _fill(db, contents, is_coming=is_coming))
+    to.make(lambda db: _fill(db, contents, coming_from))
     with to.transaction() as db:
         if "move" not in to.tables(db):
             db.execute(MOVE_TABLE)
-        _fill(db, contents, is_coming=is_coming)
+        _fill(db, contents, coming_from)
 
 
-def _fill(db: Session, contents: Contents, *, is_coming: bool) -> None:
+def _fill(db: Session, contents: Contents, coming_from: Collection[str]) -> None:
     present = contents_of(db)
     if {row[0] for row in present["key_store"]} - {row[0] for row in contents["key_store"]}:
         raise Conflict(OTHER_STORE)
     db.execute("DELETE FROM move")
-    if is_coming:
-        db.execute("INSERT INTO move VALUES (%s, %s)", (COMING, b""))
+    states = {COMING, *(f"{FORMER}{place}" for place in coming_from)} if coming_from else set()
+    db.execute_each("INSERT INTO move VALUES (%s, %s)", [(state, b"") for state in states])
     for table, columns in COLUMNS.items():
         where = " AND ".join(f"{column} = %s" for column in columns)
         db.execute_each(f"DELETE FROM {table} WHERE {where}", present[table] - contents[table])

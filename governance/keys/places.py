@@ -182,7 +182,6 @@ class PostgresPlace:
     damaged = "The key store is empty or damaged: restore its database from its backup."
     schema = "memos_keys"
     mark_seconds = 1.0  # how old an answer of `mark` may be
-    most_idle = 8  # connections that wait for their next use
     _mark = """
     SELECT key_store.id, proof, (SELECT count(*) FROM destroyed_scope), (SELECT count(*) FROM rotation),
       (SELECT count(*) FROM root_key), (SELECT string_agg(state, ',') FROM move),
@@ -205,10 +204,8 @@ class PostgresPlace:
         )
         defaults = {"connect_timeout": 3, "tcp_user_timeout": 8000, "application_name": "memos keys"}
         self._given: dict[str, Any] = {**defaults, **given, "options": options.strip()}
-        self._idle: list[tuple[psycopg.Connection[Any], float]] = []
-        self._process = os.getpid()
+        self._idle = _Idle()
         self._marked: tuple[Mark | None, float] | None = None
-        self._lock = threading.Lock()
 
     def mark(self, *, is_fresh: bool = False) -> Mark | None:
         marked = self._marked
@@ -270,7 +267,8 @@ class PostgresPlace:
 
     def database(self) -> object | None:
         with self.open() as db:
-            return db.execute(DATABASE).fetchone()
+            row: object = db.execute(DATABASE).fetchone()
+        return row
 
     def remove(self) -> None:
         with self.transaction() as db:
@@ -283,11 +281,8 @@ class PostgresPlace:
 
     def _connect(self) -> psycopg.Connection[Any]:
         """Return a connection that waits, if it still works, or a new one."""
-        with self._lock:
-            if self._process != os.getpid():  # those of the parent are not ours to use
-                self._idle, self._process = [], os.getpid()
-            waiting, self._idle = self._idle[-1:], self._idle[:-1]
-        for connection, since in waiting:
+        while waiting := self._idle.take():
+            connection, since = waiting
             if time.monotonic() - since < self.mark_seconds:
                 return connection
             with suppress(psycopg.Error):
@@ -297,12 +292,39 @@ class PostgresPlace:
         return psycopg.connect(**self._given, autocommit=True, prepare_threshold=None)
 
     def _put_back(self, connection: psycopg.Connection[Any]) -> None:
-        is_idle = connection.info.transaction_status == TransactionStatus.IDLE
+        if connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.close()  # rolls back
+        else:
+            self._idle.give(connection)
+
+
+class _Idle:
+    """Connections that wait for their next use by any thread, but not by a child of this process."""
+
+    most = 8
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[psycopg.Connection[Any], float]] = []
+        self._process = os.getpid()
+
+    def take(self) -> tuple[psycopg.Connection[Any], float] | None:
         with self._lock:
-            if is_idle and len(self._idle) < self.most_idle:
-                self._idle.append((connection, time.monotonic()))
+            if self._process != os.getpid():
+                self._waiting, self._process = [], os.getpid()
+            return self._waiting.pop() if self._waiting else None
+
+    def give(self, connection: psycopg.Connection[Any]) -> None:
+        with self._lock:
+            if len(self._waiting) < self.most:
+                self._waiting.append((connection, time.monotonic()))
                 return
-        connection.close()  # rolls back
+        connection.close()
+
+    def __del__(self) -> None:
+        if self._process == os.getpid():
+            for connection, _ in self._waiting:
+                connection.close()
 
 
 class _PostgresSession:

@@ -29,6 +29,7 @@ SCHEMA = (
     "CREATE TABLE move (state TEXT PRIMARY KEY, address BLOB NOT NULL)",
 )
 MOVED, COMING = "to", "coming"  # the states of a move: in the former place, and in the new one
+FORMER = "from "  # before the fingerprint of a former place
 ROOT_PLACE = b"root key"
 RETIRED = "#"  # a key that was rotated: `scope#id`; it opens what it sealed, and seals nothing more
 OF_SCOPE = "tenant = %s AND (scope = %s OR scope LIKE %s)"

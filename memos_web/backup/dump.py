@@ -23,6 +23,7 @@ from memos_web.backup.rowhash import session_set, table_hashes
 from memos_web.config import Config
 from memos_web.embedded import postgres
 from memos_web.embedded.bootstrap import DATABASE
+from memos_web.fellows import STORE_ID
 from memos_web.installation import key_store_path
 from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.ports import BlobStoreUnavailable
@@ -125,7 +126,7 @@ def blobs_copy(config: Config, folder: Path) -> None:
     store, copy = choose_blob_store(config.blob_store, config.data_dir), FolderBlobStore(folder)
     try:
         for entry in store.entries():
-            content = store.read(entry.name)
+            content = store.read(entry.name) if entry.name != STORE_ID else None
             if content is not None:
                 copy.write(entry.name, content)
     except BlobStoreUnavailable as error:

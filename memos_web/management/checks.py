@@ -30,6 +30,7 @@ from governance.transport import CallEnded, Limits, Reach, Transport
 from memos_web.celery import app
 from memos_web.config import Config
 from memos_web.disk import least_room
+from memos_web.fellows import refuse_strangers
 from vault.cubes.storage import WITHIN_HOURS, ReclaimState, list_missing_rights, list_remaining_copies, reclaim_state
 from vault.embeddings.change_progress import Move, move_get
 from vault.embeddings.model_change import tenants_to_reembed
@@ -105,6 +106,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         **{part.value: partial(background, part) for part in Part},
         "checkpoints": checkpoints,
         "key store": keys,
+        "nodes": nodes,
         "embedder": embedding,
         "embedding models": embedding_models,
         "language model": language_model,
@@ -249,6 +251,12 @@ def keys() -> str:
     if store.place is not given:
         raise Failed(f"it has moved to {store.place.name}: set MEMOS_KEY_STORE_URL accordingly and restart everything")
     return store.place.name
+
+
+def nodes() -> str:
+    """Check that the running processes use the keys and the blob store of this one."""
+    refuse_strangers()
+    return "share keys and blobs"
 
 
 def embedding() -> str:
