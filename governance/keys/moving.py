@@ -58,13 +58,13 @@ class RelocatableKeyStore(RotatingKeyStore):
         """Return the fingerprints of the place and of those from which it was moved, whose processes follow here."""
         self._identify()
         with self._place.open() as db:
-            moves = db.execute("SELECT state FROM move").fetchall() if "move" in self._place.tables(db) else []
+            moves = db.execute("SELECT state FROM move").fetchall() if "move" in db.tables() else []
         former = {state.removeprefix(FORMER) for (state,) in moves if state.startswith(FORMER)}
         return frozenset({self._place.fingerprint(), *former})
 
     def _leave(self, old: Session, to: Place) -> None:
         """Name the new place in the former one, and remove the keys from it."""
-        if "move" not in self._place.tables(old):
+        if "move" not in old.tables():
             old.execute(MOVE_TABLE)
         (store_id,) = old.execute("SELECT id FROM key_store").fetchone()
         address = seal(self._root(old), to.address.encode(), place=MOVE_PLACE + store_id)
@@ -89,7 +89,7 @@ def copy_contents(contents: Contents, to: Place, *, coming_from: Collection[str]
     """
     to.make(lambda db: _fill(db, contents, coming_from))
     with to.transaction() as db:
-        if "move" not in to.tables(db):
+        if "move" not in db.tables():
             db.execute(MOVE_TABLE)
         _fill(db, contents, coming_from)
 

@@ -45,9 +45,6 @@ class Place(Protocol):
     def transaction(self) -> AbstractContextManager[Session]:
         """Open the store in one transaction. Only one process at a time has one."""
 
-    def tables(self, db: Session) -> frozenset[str]:
-        """Return the names of the tables."""
-
     def verify(self, db: Session) -> None:
         """Check the storage itself."""
 
@@ -75,6 +72,9 @@ class SqliteSession(sqlite3.Connection):
 
     def execute_each(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         super().executemany(statement.replace("%s", "?"), rows)
+
+    def tables(self) -> frozenset[str]:
+        return frozenset(row[0] for row in self.execute("SELECT name FROM sqlite_schema"))
 
 
 class SqlitePlace:
@@ -133,9 +133,6 @@ class SqlitePlace:
             yield db
             db.execute("COMMIT")
 
-    def tables(self, db: Session) -> frozenset[str]:
-        return frozenset(row[0] for row in db.execute("SELECT name FROM sqlite_schema"))
-
     def verify(self, db: Session) -> None:
         if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise KeyUnavailable(self.damaged)
@@ -187,7 +184,6 @@ class PostgresPlace:
       (SELECT count(*) FROM root_key), (SELECT string_agg(state, ',') FROM move),
       'key_store'::regclass::oid::bigint, pg_postmaster_start_time() FROM key_store
     """
-    _tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'memos_keys'"
     # One writer at a time. A server that acknowledges before it has written must not do so for keys.
     _begin = """
     SELECT pg_advisory_xact_lock(hashtext('memos_keys')), CASE current_setting('synchronous_commit')
@@ -203,7 +199,7 @@ class PostgresPlace:
             f"{given.get('options') or ''} -c search_path={self.schema} -c statement_timeout=10s -c lock_timeout=8s"
         )
         defaults = {"connect_timeout": 3, "tcp_user_timeout": 8000, "application_name": "memos keys"}
-        self._given: dict[str, Any] = {**defaults, **given, "options": options.strip()}
+        self.parameters: dict[str, Any] = {**defaults, **given, "options": options.strip()}
         self._idle = _Idle()
         self._marked: tuple[Mark | None, float] | None = None
 
@@ -221,7 +217,7 @@ class PostgresPlace:
     def make(self, write: Callable[[Session], None]) -> None:
         with self.transaction() as db:
             db.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
-            if "key_store" in self.tables(db):
+            if "key_store" in db.tables():
                 return
             for statement in SCHEMA:
                 db.execute(statement.replace("BLOB", "bytea"))
@@ -250,9 +246,6 @@ class PostgresPlace:
             yield db
             db.execute("COMMIT")
         self.touch()
-
-    def tables(self, db: Session) -> frozenset[str]:
-        return frozenset(row[0] for row in db.execute(self._tables))
 
     def verify(self, db: Session) -> None:
         """Do nothing: the server checks its pages as it reads them."""
@@ -289,7 +282,7 @@ class PostgresPlace:
                 connection.execute("SELECT 1")
                 return connection
             connection.close()
-        return psycopg.connect(**self._given, autocommit=True, prepare_threshold=None)
+        return psycopg.connect(**self.parameters, autocommit=True, prepare_threshold=None)
 
     def _put_back(self, connection: psycopg.Connection[Any]) -> None:
         if connection.info.transaction_status != TransactionStatus.IDLE:
@@ -339,6 +332,10 @@ class _PostgresSession:
     def execute_each(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         self._connection.cursor().executemany(statement.encode(), rows)
 
+    def tables(self) -> frozenset[str]:
+        rows = self.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [PostgresPlace.schema])
+        return frozenset(row[0] for row in rows)
+
 
 def place_at(address: str | Path) -> Place:
     """Return the place of an address: `postgresql://…`, or the path of a file."""
@@ -346,9 +343,9 @@ def place_at(address: str | Path) -> Place:
     return PostgresPlace(text) if text.startswith(POSTGRES_SCHEMES) else SqlitePlace(Path(text))
 
 
-def is_moved(place: Place, db: Session) -> bool:
-    """Return whether the store in a place names another one."""
-    if "move" not in place.tables(db):
+def is_moved(db: Session) -> bool:
+    """Return whether an open store names another place."""
+    if "move" not in db.tables():
         return False
     return db.execute("SELECT 1 FROM move WHERE state = %s", (MOVED,)).fetchone() is not None
 

@@ -122,7 +122,11 @@ class SealedKeyStore:
                 row = key_row(db, tenant_id, scope)
             return self._unwrap(tenant_id, row) if row else None
 
-        return self._retry_after_change(read)
+        found = self._retry_after_change(read)
+        if found is None:  # or the store was moved a moment ago
+            self._identify(is_fresh=True)
+            found = self._retry_after_change(read)
+        return found
 
     def _find_by_id(self, tenant_id: UUID, key_id: UUID) -> DataKey | None:
         cache = self._cache
@@ -161,17 +165,20 @@ class SealedKeyStore:
         self._place.purge()
 
     def destroyed_scopes(self) -> list[tuple[UUID, str]]:
-        self._identify()
+        self._identify(is_fresh=True)
         with self._open() as db:
             rows = db.execute("SELECT tenant, scope FROM destroyed_scope ORDER BY tenant, scope").fetchall()
         return [(UUID(bytes=tenant), scope) for tenant, scope in rows]
 
     def check(self) -> None:
-        self._identify()
+        self._retry_after_change(self._check)
+
+    def _check(self) -> None:
         if self._checked == self._identified:
             return
-        with self._open() as db:
-            self._place.verify(db)
+        place = self._place
+        with place.open() as db:
+            place.verify(db)
             self._refuse_missing_keys(self._registry.tenants() - complete_tenants(db))
         self._checked = self._identified
 
@@ -240,7 +247,7 @@ class SealedKeyStore:
         Raises KeyUnavailable if the database names another store, or another master key made the store.
         """
         with self._open() as db:
-            tables = self._place.tables(db)
+            tables = db.tables()
             if "key_store" not in tables:
                 raise KeyUnavailable(self._place.damaged)
             self._wrapping = self._root(db)
@@ -395,7 +402,7 @@ class SealedKeyStore:
         self._identify()
         while True:
             with self._place.transaction() as db:
-                if not is_moved(self._place, db):
+                if not is_moved(db):
                     try:
                         yield db
                     except SealBroken as error:

@@ -85,7 +85,7 @@ def keys_copy(config: Config, folder: Path) -> Path:
             raise BackupError(f"the key store is missing: {source.name}")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with source.open() as store:
-            if is_moved(source, store):
+            if is_moved(store):
                 raise BackupError(f"the key store has moved from {source.name}: set MEMOS_KEY_STORE_URL accordingly")
         with source.transaction() as store:
             copy_contents(contents_of(store), SqlitePlace(path))

@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 from governance.errors import KeyUnavailable
-from governance.keys.moving import RelocatableKeyStore
+from governance.keys.moving import Contents, RelocatableKeyStore, contents_of
 from governance.keys.places import place_at
 
 
@@ -56,3 +56,8 @@ def store_id_at(place: Path | str) -> UUID | None:
     except KeyUnavailable:
         return None
     return UUID(bytes=row[0]) if row else None
+
+
+def rows_of(place: Path | str) -> Contents:
+    with place_at(place).open() as db:
+        return contents_of(db)

@@ -15,7 +15,7 @@ import pytest
 
 from governance.audit.checkpoints import public_key
 from governance.errors import Conflict, Forbidden, KeyUnavailable
-from governance.keys.moving import Contents, contents_of, copy_contents
+from governance.keys.moving import copy_contents
 from governance.keys.places import place_at
 from governance.keys.services import GENERAL, key_store
 from governance.keys.store import SealedKeyStore
@@ -24,7 +24,7 @@ from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
 from tests.factories import World
 from tests.faults.kills import assert_all_there_once
-from tests.governance.keys.stores import MemoryRegistry, store_at, store_id_at
+from tests.governance.keys.stores import MemoryRegistry, rows_of, store_at, store_id_at
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers, clean_environ
 from tests.journeys.live import Live, Writers
@@ -57,11 +57,6 @@ def tenants(place: Path | str) -> dict[UUID, dict[str, UUID]]:
     return {
         tenant: {scope: store.key_for(tenant, scope).id for scope in SCOPES} for tenant in (uuid4() for _ in range(3))
     }
-
-
-def rows_of(place: Path | str) -> Contents:
-    with place_at(place).open() as db:
-        return contents_of(db)
 
 
 def open_all(store: SealedKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
