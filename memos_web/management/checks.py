@@ -21,6 +21,7 @@ from governance.audit.checkpoints import checkpoints_folder
 from governance.audit.health import audit_health, can_write_checkpoints
 from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
+from governance.keys.places import place_at
 from governance.keys.services import rotating_key_store
 from governance.tenants.role_check import UnsafeRole
 from governance.tenants.selectors import tenants_all
@@ -240,7 +241,7 @@ def checkpoints() -> str:
 
 def keys() -> str:
     store = rotating_key_store()
-    given = store.place
+    given = place_at(settings.KEY_STORE_URL or settings.KEY_STORE_PATH)
     try:
         if given.mark() is None and not tenants_all():
             raise Failed(f"{given.name} does not exist: the first start makes one")
@@ -248,7 +249,7 @@ def keys() -> str:
     except KeyUnavailable as error:
         reason = f" ({_one_line(error.__cause__)})" if isinstance(error.__cause__, psycopg.Error) else ""
         raise Failed(f"{store.place.name}: {error.detail}{reason}") from error
-    if store.place is not given:
+    if store.place.address != given.address:
         raise Failed(f"it has moved to {store.place.name}: set MEMOS_KEY_STORE_URL accordingly and restart everything")
     return store.place.name
 
