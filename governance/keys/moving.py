@@ -87,7 +87,8 @@ def copy_contents(contents: Contents, to: Place, *, coming_from: Collection[str]
 
     Raises Conflict if another key store is there.
     """
-    to.make(lambda db: _fill(db, contents, coming_from))
+    if to.make(lambda db: _fill(db, contents, coming_from)):
+        return
     with to.transaction() as db:
         if "move" not in db.tables():
             db.execute(MOVE_TABLE)

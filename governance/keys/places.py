@@ -25,7 +25,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Place(Protocol):
-    """Where the tables of a key store are. Every method raises KeyUnavailable if the place does not answer."""
+    """The storage of the tables of a key store. Every method raises KeyUnavailable if the place does not answer."""
 
     address: str  # opens the place; may hold a password
     name: str  # for a person; holds no secret
@@ -36,8 +36,8 @@ class Place(Protocol):
         """Return a value that changes with the store, or None if there is no store. is_fresh: do not repeat an answer
         of the last second."""
 
-    def make(self, write: Callable[[Session], None]) -> None:
-        """Create the tables, and fill them with `write`, completely or not at all, unless a store is there."""
+    def make(self, write: Callable[[Session], None]) -> bool:
+        """Create the tables and fill them with `write`, completely or not at all. Return False if a store is there."""
 
     def open(self) -> AbstractContextManager[Session]:
         """Open the store for single statements."""
@@ -98,7 +98,7 @@ class SqlitePlace:
             raise KeyUnavailable(self.missing) from error
         return status.st_ino, status.st_mtime_ns, status.st_size
 
-    def make(self, write: Callable[[Session], None]) -> None:
+    def make(self, write: Callable[[Session], None]) -> bool:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor, draft = tempfile.mkstemp(prefix=f"{self._path.name}.", dir=self._path.parent)  # mode 0600
@@ -110,11 +110,14 @@ class SqlitePlace:
                 write(db)
                 db.execute("COMMIT")
                 db.execute("PRAGMA journal_mode = DELETE")  # leaves no journal of the draft behind
+            is_made = False
             with suppress(FileExistsError):
                 os.link(draft, self._path)
+                is_made = True
             os.unlink(draft)
         except (sqlite3.Error, OSError) as error:
             raise KeyUnavailable("The key store cannot be made: the folder of keys cannot be written.") from error
+        return is_made
 
     @contextmanager
     def open(self) -> Iterator[Session]:
@@ -214,14 +217,15 @@ class PostgresPlace:
         self._marked = (mark, until)
         return mark
 
-    def make(self, write: Callable[[Session], None]) -> None:
+    def make(self, write: Callable[[Session], None]) -> bool:
         with self.transaction() as db:
             db.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
             if "key_store" in db.tables():
-                return
+                return False
             for statement in SCHEMA:
                 db.execute(statement.replace("BLOB", "bytea"))
             write(db)
+        return True
 
     @contextmanager
     def open(self) -> Iterator[Session]:

@@ -9,7 +9,7 @@ from governance.keys.places import PostgresPlace
 
 @pytest.fixture(params=["file", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path | str:
-    """Where the key store of a test is: each kind of place passes the same tests. PostgreSQL is asked at each call."""
+    """The place of a test's key store: each kind passes the same tests. PostgreSQL is asked at each call."""
     if request.param == "file":
         return tmp_path / "keys" / "keystore.sqlite3"
     monkeypatch.setattr(PostgresPlace, "mark_seconds", 0.0)

@@ -3,11 +3,14 @@
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client, override_settings
 
 from governance.errors import Conflict, KeyUnavailable
@@ -16,6 +19,9 @@ from governance.keys.places import PostgresPlace, place_at
 from governance.keys.rules import DataKey
 from governance.keys.services import GENERAL, key_store, rotating_key_store
 from governance.keys.store import ARRIVING, FOREIGN, SAME_DATABASE
+from memos_web.backup.dump import keys_copy
+from memos_web.backup.manifest import BackupError, Manifest
+from memos_web.backup.restoration import _keys_check
 from memos_web.config import ConfigError, read_config
 from memos_web.management import checks
 from tests.factories import World, client_for
@@ -64,6 +70,9 @@ def test_lost_server_is_503_until_it_is_back_and_lost_sessions_are_replaced(
     client = client_for(world.alice.key.text)
     assert client.post("memories/", {"content": "The spare key lies in the cabinet."}).status == 201
     name = str(psycopg.conninfo.conninfo_to_dict(key_store_url)["dbname"])
+    lines = StringIO()
+    call_command("keystore_move", "--to", key_store_url, stderr=lines)
+    assert re.fullmatch(r"moved \d+ keys to postgresql://.*\n", lines.getvalue())
     with (
         override_settings(KEY_STORE_URL=key_store_url),
         psycopg.connect(servers.postgres.conninfo(), autocommit=True) as superuser,
@@ -73,7 +82,9 @@ def test_lost_server_is_503_until_it_is_back_and_lost_sessions_are_replaced(
             superuser.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS {is_open}".encode())
             superuser.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
 
-        assert rotating_key_store().move(place_at(key_store_url))
+        for wrong, reason in (("nonsense", "name a postgresql"), ("postgresql://db/keys", "USER:PASSWORD")):
+            with pytest.raises(CommandError, match=reason):
+                call_command("keystore_move", "--to", wrong)
         key_store.cache_clear()
         assert client.get("memories/").json["results"][0]["content"].startswith("The spare key")
         assert checks.keys() == rotating_key_store().place.name
@@ -215,3 +226,27 @@ def test_place_with_other_keys_is_refused_and_stays_as_it_is(tmp_path: Path, key
     with pytest.raises(KeyUnavailable, match="another master key"):
         store_at(key_store_url, MASTER[::-1], MemoryRegistry(noted=store_id_at(key_store_url))).check()
     assert rows_of(key_store_url) == before
+
+
+def test_copy_of_the_keys_is_a_file_that_is_restored_into_an_empty_database(tmp_path: Path, key_store_url: str) -> None:
+    store = store_at(key_store_url, MASTER, MemoryRegistry())
+    key = store.key_for(TENANT, GENERAL)
+    store.destroy(TENANT, "subject:1")
+    config = replace(
+        read_config({"MEMOS_KEY_STORE_URL": key_store_url, "MEMOS_DATA_DIR": str(tmp_path)}), master_key=MASTER
+    )
+    copy = keys_copy(config, tmp_path / "copies")
+    assert [copy] == list(copy.parent.iterdir())
+    assert copy.stat().st_mode & 0o777 == 0o600
+    before = rows_of(key_store_url)
+    manifest = Manifest(at="", key_store_id=str(store_id_at(copy)), migrations={}, tables={}, files={})
+    place = place_at(key_store_url)
+    place.remove()
+    for wrong, keys in ((replace(manifest, key_store_id=str(TENANT)), copy), (manifest, copy.parent), (manifest, None)):
+        with pytest.raises(BackupError):
+            _keys_check(config, wrong, keys)
+        assert place.mark(is_fresh=True) is None, "a failed restoration leaves nothing behind"
+    assert _keys_check(config, manifest, copy) is not None
+    assert rows_of(key_store_url) == before
+    assert _keys_check(config, manifest, None) is None, "keys in place stay"
+    assert store_at(key_store_url, MASTER).key_by_id(TENANT, key.id) == key
