@@ -1,6 +1,7 @@
 """Places of a key store: a SQLite file, or a PostgreSQL of its own. Free of Django."""
 
 import hashlib
+import logging
 import os
 import sqlite3
 import tempfile
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -19,6 +20,7 @@ from governance.errors import KeyUnavailable
 from governance.keys.registry import DATABASE
 from governance.keys.tables import MOVED, SCHEMA, Session
 
+logger = logging.getLogger(__name__)
 Mark = tuple[object, ...]  # changes where the store was changed by more than a new key
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -181,6 +183,7 @@ class PostgresPlace:
     missing = "The key store is missing: its database has no keys. Restore it from its backup, or run keystore_move."
     damaged = "The key store is empty or damaged: restore its database from its backup."
     schema = "memos_keys"
+    purge_pauses = (0.0, 0.1, 0.3, 1.0)  # seconds before each attempt
     mark_seconds = 1.0  # how old an answer of `mark` may be
     _mark = """
     SELECT key_store.id, proof, (SELECT count(*) FROM destroyed_scope), (SELECT count(*) FROM rotation),
@@ -259,9 +262,16 @@ class PostgresPlace:
         self._marked = None
 
     def purge(self) -> None:
-        """Write the table anew, without the bytes of deleted rows. The server's log and backups keep them longer."""
-        with suppress(KeyUnavailable), self.open() as db:
-            db.execute("VACUUM (FULL) data_key")
+        """Write the table anew, without the bytes of deleted rows. The server's log and backups keep them longer.
+
+        Rows that another transaction can still see stay until the next call.
+        """
+        for pause in self.purge_pauses:
+            time.sleep(pause)
+            with suppress(KeyUnavailable), self.open() as db:
+                if cast(_PostgresSession, db).rewrite("data_key"):
+                    return
+        logger.warning("the table of keys has destroyed keys: a transaction can see them, or it cannot be locked")
 
     def database(self) -> object | None:
         with self.open() as db:
@@ -332,6 +342,20 @@ class _PostgresSession:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
+
+    def rewrite(self, table: str) -> bool:
+        """Write a table anew. Return whether all its deleted rows are gone, as the server reports."""
+        details: list[str] = []
+
+        def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+            details.append(diagnostic.message_detail or "")
+
+        self._connection.add_notice_handler(note)
+        try:
+            self.execute(f"VACUUM (FULL, VERBOSE) {table}")
+        finally:
+            self._connection.remove_notice_handler(note)
+        return any(detail.startswith("0 ") for detail in details)  # "0 dead row versions cannot be removed yet."
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
         return self._connection.execute(statement.encode(), parameters or None)
