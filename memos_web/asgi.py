@@ -20,6 +20,7 @@ from governance.errors import Unavailable
 from governance.keys.services import key_store
 from governance.tenants.role_check import UnsafeRole
 from governance.tenants.startup_check import refuse_unsafe_role
+from memos_web.fellows import join_fellows
 from memos_web.handler import ThreadedHandler
 from memos_web.mcp.app import WithMcp
 from memos_web.mem0.app import MEM0
@@ -49,6 +50,7 @@ def _prepare() -> None:
         refuse_page_path()
         refuse_unsafe_role()
         key_store().check()
+        join_fellows()
     finally:
         connection.close()
     telemetry_start()

@@ -72,11 +72,13 @@ def refuse_unsafe_role(**_: Any) -> None:
     from governance.keys.services import key_store
     from governance.tenants.role_check import UnsafeRole
     from governance.tenants.startup_check import refuse_unsafe_role
+    from memos_web.fellows import join_fellows
     from memos_web.telemetry import telemetry_start
 
     try:
         refuse_unsafe_role()
         key_store().check()
+        join_fellows()
     except (Unavailable, UnsafeRole) as error:
         raise SystemExit(f"memos: {error}") from error
     telemetry_start()

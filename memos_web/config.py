@@ -29,6 +29,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_EMBEDDER_KEY",
         "MEMOS_EMBEDDER_URL",
         "MEMOS_HOST",
+        "MEMOS_KEY_STORE_URL",
         "MEMOS_LLM_KEY",
         "MEMOS_LLM_MODEL",
         "MEMOS_LLM_READS",
@@ -142,6 +143,7 @@ class Config:
     database_restore_url: str = field(repr=False)
     database_role: str
     redis_url: str = field(repr=False)
+    key_store_url: str = field(repr=False)
     llm: LlmChoice
     embedder: EmbedderChoice
     reranker: RerankerChoice
@@ -215,6 +217,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         database_restore_url=environ.get("DATABASE_RESTORE_URL", ""),
         database_role=_one_of("MEMOS_DATABASE_ROLE", environ.get("MEMOS_DATABASE_ROLE", "app"), ("app", "owner")),
         redis_url=_redis(environ.get("REDIS_URL", "")),
+        key_store_url=_key_store_url(environ),
         llm=_llm(environ),
         embedder=_embedder(environ),
         reranker=_reranker(environ),
@@ -329,6 +332,42 @@ def _redis(url: str) -> str:
     if url and not usable:
         raise ConfigError("REDIS_URL must be redis://[:PASSWORD@]HOST:PORT, without a database number")
     return url
+
+
+def _key_store_url(environ: Mapping[str, str]) -> str:
+    name = "MEMOS_KEY_STORE_URL"
+    databases = {other: environ.get(other, "") for other in ("DATABASE_URL", "DATABASE_OWNER_URL")}
+    return check_key_store_url(name, environ[name], databases) if environ.get(name) else ""
+
+
+def check_key_store_url(name: str, url: str, databases: Mapping[str, str]) -> str:
+    """Return the address of a key store. It has a database and a role of its own.
+
+    databases: the addresses of the data by their settings. Raises ConfigError.
+    """
+    keys = _server_of(name, url)
+    for other, address in databases.items():
+        data = _server_of(other, address)
+        if data["server"] == keys["server"] and data["database"] == keys["database"]:
+            raise ConfigError(f"{name} is the database of {other}: keys need a database of their own")
+        if data["server"] == keys["server"] and data["user"] == keys["user"]:
+            raise ConfigError(f"{name} has the role of {other}: keys need a role of their own")
+    return url
+
+
+def _server_of(name: str, url: str) -> dict[str, str]:
+    """Return server, database and user of an address, as libpq reads it."""
+    from psycopg import Error
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        given = conninfo_to_dict(url) if urlsplit(url).scheme in {"postgres", "postgresql"} else {}
+    except (Error, ValueError):
+        given = {}
+    if not name.startswith("DATABASE") and not (given.get("user") and given.get("dbname")):
+        raise ConfigError(f"{name} is not a postgresql://USER:PASSWORD@HOST/DATABASE address")
+    server = f"{given.get('host') or given.get('hostaddr') or ''}:{given.get('port') or '5432'}" if url else ""
+    return {"server": server, "database": str(given.get("dbname") or ""), "user": str(given.get("user") or "")}
 
 
 def _llm(environ: Mapping[str, str]) -> LlmChoice:

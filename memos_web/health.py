@@ -15,11 +15,12 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
 from governance.audit.health import audit_health, can_write_checkpoints
-from governance.errors import DomainError
+from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
 from governance.outbox.selectors import outbox_health
 from memos_web.disk import least_room
+from memos_web.fellows import refuse_strangers
 from vault.cubes.storage import ReclaimState, reclaim_state
 
 BROKER_SECONDS = 0.2
@@ -33,7 +34,7 @@ def healthz(_: HttpRequest) -> JsonResponse:
 
 def readyz(_: HttpRequest) -> JsonResponse:
     checks: Checks = {}
-    needed = [check(checks) for check in (_database, _keys, _disk)]
+    needed = [check(checks) for check in (_database, _keys, _disk, _fellows)]
     others = [check(checks) for check in (_broker, _background, _purged_bytes) if all(needed)]
     status = ("ready" if all(others) else "degraded") if all(needed) else "unavailable"
     return JsonResponse({"status": status, "checks": checks}, status=200 if all(needed) else 503)
@@ -79,6 +80,19 @@ def _database(checks: Checks) -> bool:
 
 def _keys(checks: Checks) -> bool:
     return _note(checks, "keys", DOWN, key_store().check)
+
+
+def _fellows(checks: Checks) -> bool:
+    """Say whether other processes use the same keys and blobs; without database or keys nobody can say."""
+    if DOWN in (checks["database"], checks["keys"]):
+        return False
+    try:
+        refuse_strangers()
+    except DomainError as error:
+        checks["nodes"] = "other keys" if isinstance(error, KeyUnavailable) else "other blob store"
+        return False
+    checks["nodes"] = UP
+    return True
 
 
 def _disk(checks: Checks) -> bool:

@@ -16,6 +16,7 @@ NOTE = "INSERT INTO governance_keystorenote (id, store_id) VALUES (1, %s) ON CON
 ROTATIONS = "SELECT store_id FROM governance_keystorenote WHERE id > 1"
 NOTE_ROTATION = "INSERT INTO governance_keystorenote (id, store_id) SELECT max(id) + 1, %s FROM governance_keystorenote"
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('governance_keystorenote'))"
+DATABASE = "SELECT pg_postmaster_start_time(), current_database()"
 STORED = "SELECT EXISTS (SELECT 1 FROM governance_auditentry WHERE tenant_id = %s AND verb = %s)"
 
 
@@ -24,6 +25,9 @@ class Registry(Protocol):
 
     def find_store_id(self) -> UUID | None:
         """Return the id of the database's key store, or None if none is stored yet."""
+
+    def database(self) -> object | None:
+        """Return which PostgreSQL database this is; None where there is none."""
 
     def register(self, store_id: UUID) -> UUID:
         """Store the id of the key store if none is stored, and return the stored id. It is never changed."""
@@ -51,6 +55,10 @@ class DatabaseRegistry:
         with self._cursor() as cursor:
             row = cursor.execute(NOTED).fetchone()
         return row[0] if row else None
+
+    def database(self) -> object | None:
+        with self._cursor() as cursor:
+            return cursor.execute(DATABASE).fetchone()
 
     def register(self, store_id: UUID) -> UUID:
         with self._cursor() as cursor:

@@ -1,7 +1,5 @@
-"""Rotation of the master key and of a tenant's keys in the key file."""
+"""Rotation of the master key and of a tenant's keys in the key store."""
 
-import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
@@ -12,8 +10,7 @@ from governance.keys.rules import DataKey, seal, unseal
 from governance.keys.store import (
     INSTALLATION,
     KEY_MISSING,
-    MISSING,
-    SqliteKeyStore,
+    SealedKeyStore,
     master_of,
     new_secret,
 )
@@ -25,6 +22,7 @@ from governance.keys.tables import (
     ROOT_PLACE,
     TENANT_SCOPE,
     TOKENS,
+    Session,
     key_row,
     sealing_context,
 )
@@ -37,7 +35,7 @@ NOT_FINISHED = (
 FORMER_MASTER = "This is the former master key: run keys_rotate --finish with the next one."
 
 
-class RotatingKeyStore(SqliteKeyStore):
+class RotatingKeyStore(SealedKeyStore):
     """A key store whose keys can be rotated while other processes use it."""
 
     def rotate_master(self, next_master: bytes) -> None:
@@ -51,24 +49,24 @@ class RotatingKeyStore(SqliteKeyStore):
             if db.execute("SELECT count(*) FROM root_key").fetchone() == (2,):
                 raise Conflict(NOT_FINISHED)
             before = self._root(db)
-            tenants = "SELECT id, tenant, wrapped FROM data_key WHERE scope = ?"
+            tenants = "SELECT id, tenant, wrapped FROM data_key WHERE scope = %s"
             for key_id, tenant, wrapped in db.execute(tenants, (TENANT_SCOPE,)).fetchall():
                 place = sealing_context(UUID(bytes=tenant), TENANT_SCOPE)
                 again = seal(root, unseal(before, wrapped, place=place), place=place)
-                db.execute("UPDATE data_key SET wrapped = ? WHERE id = ?", (again, key_id))
+                db.execute("UPDATE data_key SET wrapped = %s WHERE id = %s", (again, key_id))
             (store_id,) = db.execute("SELECT id FROM key_store").fetchone()
-            db.execute("UPDATE key_store SET proof = ?", (seal(root, b"", place=store_id),))
+            db.execute("UPDATE key_store SET proof = %s", (seal(root, b"", place=store_id),))
             db.execute("DELETE FROM root_key")
             for is_next, (name, wrapping) in enumerate((self._master, master_of(next_master))):
                 wrapped = seal(wrapping, root.secret, place=ROOT_PLACE)
-                db.execute("INSERT INTO root_key VALUES (?, ?, ?)", (name, wrapped, is_next))
+                db.execute("INSERT INTO root_key VALUES (%s, %s, %s)", (name, wrapped, int(is_next)))
 
     def opens_with(self, master_key: bytes) -> bool:
         """Return whether `rotate_master` added this master key."""
         self._identify()
-        with self._open() as db:
+        with self._place.open() as db:
             named = (master_of(master_key)[0],)
-            return db.execute("SELECT 1 FROM root_key WHERE master = ?", named).fetchone() is not None
+            return db.execute("SELECT 1 FROM root_key WHERE master = %s", named).fetchone() is not None
 
     def drop_masters(self) -> int:
         """Make the former master key invalid. Return the number of keys that were removed.
@@ -77,10 +75,10 @@ class RotatingKeyStore(SqliteKeyStore):
         """
         self._identify()
         with self._transaction() as db:
-            following = db.execute("SELECT master FROM root_key WHERE is_next").fetchone()
+            following = db.execute("SELECT master FROM root_key WHERE is_next = 1").fetchone()
             if following is not None and following != (self._master[0],):
                 raise Conflict(FORMER_MASTER)
-            return db.execute("DELETE FROM root_key WHERE NOT is_next").rowcount
+            return db.execute("DELETE FROM root_key WHERE is_next = 0").rowcount
 
     def rotate_tenant(self, tenant_id: UUID) -> int:
         """Replace a tenant's key, and retire its data keys. Return the number of retired keys.
@@ -96,35 +94,27 @@ class RotatingKeyStore(SqliteKeyStore):
             root, place = self._root(db), sealing_context(tenant_id, TENANT_SCOPE)
             before = DataKey(id=UUID(bytes=row[0]), secret=unseal(root, row[2], place=place))
             after = DataKey(id=uuid7(), secret=new_secret())
-            others = "SELECT id, scope, wrapped FROM data_key WHERE tenant = ? AND scope <> ?"
+            others = "SELECT id, scope, wrapped FROM data_key WHERE tenant = %s AND scope <> %s"
             for key_id, scope, wrapped in db.execute(others, (tenant_id.bytes, TENANT_SCOPE)).fetchall():
                 is_retired = scope not in STABLE_SCOPES and RETIRED not in scope
                 name = f"{scope}{RETIRED}{key_id.hex()}" if is_retired else scope
                 secret = unseal(before, wrapped, place=sealing_context(tenant_id, scope))
                 again = seal(after, secret, place=sealing_context(tenant_id, name))
-                db.execute("UPDATE data_key SET scope = ?, wrapped = ? WHERE id = ?", (name, again, key_id))
+                db.execute("UPDATE data_key SET scope = %s, wrapped = %s WHERE id = %s", (name, again, key_id))
                 retired += is_retired
             wrapped = seal(root, after.secret, place=place)
-            db.execute("UPDATE data_key SET id = ?, wrapped = ? WHERE id = ?", (after.id.bytes, wrapped, row[0]))
+            db.execute("UPDATE data_key SET id = %s, wrapped = %s WHERE id = %s", (after.id.bytes, wrapped, row[0]))
         return retired
 
     @contextmanager
-    def _rotation(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction on the key file; the database then stores its id, so that older copies of the file are
+    def _rotation(self) -> Iterator[Session]:
+        """Open a transaction on the store; the database then stores its id, so that older copies of the store are
         refused.
         """
         self._identify()
         with self._transaction() as db:
-            db.execute("INSERT INTO rotation VALUES (?)", (uuid7().bytes,))
+            db.execute("INSERT INTO rotation VALUES (%s)", (uuid7().bytes,))
             yield db
-        self._touch()
+        self._place.touch()
         self._identified = None
         self._identify()
-
-    def _touch(self) -> None:
-        """Change the modification time, since two changes within one tick of the clock would look like one."""
-        try:
-            status = self._path.stat()
-            os.utime(self._path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-        except OSError as error:
-            raise KeyUnavailable(MISSING) from error

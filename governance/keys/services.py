@@ -10,8 +10,9 @@ from django.conf import settings
 from django.db import connection
 
 from governance.errors import KeyUnavailable
+from governance.keys.moving import RelocatableKeyStore
+from governance.keys.places import place_at
 from governance.keys.registry import DatabaseRegistry
-from governance.keys.rotation import RotatingKeyStore
 from governance.keys.rules import DataKey, SealBroken, derive, key_id_of, keyed_hash, keyed_token, seal, unseal
 from governance.keys.store import INSTALLATION, KeyStore
 from governance.keys.tables import TOKENS
@@ -23,15 +24,16 @@ SECOND_FACTORS = "memos second factors"
 
 @lru_cache(maxsize=1)
 def key_store() -> KeyStore:
-    """Return the key store of this process; a new kind (a separate database, a vault service) is chosen here."""
-    return RotatingKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY, DatabaseRegistry(_connect))
+    """Return the key store of this process; a new kind of place (a vault service) is chosen in `place_at`."""
+    place = place_at(settings.KEY_STORE_URL or settings.KEY_STORE_PATH)
+    return RelocatableKeyStore(place, settings.MASTER_KEY, DatabaseRegistry(_connect))
 
 
-def rotating_key_store() -> RotatingKeyStore:
-    """Return the key store of this process if its keys can be rotated. Raises KeyUnavailable for another kind."""
+def rotating_key_store() -> RelocatableKeyStore:
+    """Return the key store of this process if its keys can be rotated and moved. Raises KeyUnavailable otherwise."""
     store = key_store()
-    if not isinstance(store, RotatingKeyStore):
-        raise KeyUnavailable("This key store cannot rotate keys.")
+    if not isinstance(store, RelocatableKeyStore):
+        raise KeyUnavailable("This key store cannot rotate or move keys.")
     return store
 
 

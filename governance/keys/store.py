@@ -1,62 +1,63 @@
-"""The key store: a SQLite file with `secure_delete`, outside PostgreSQL and outside its backups.
+"""The key store, in a place outside the database and its backups (`governance.keys.places`).
 
 Master key → tenant's key → data keys. A scope names what a data key is for: `general`, `tokens`, `member:<id>`,
 `subject:<id>`. Destroying a key makes everything sealed under it unreadable, in all copies.
 
-The file has an id, which the database stores when the file is created. If the file is missing, empty, damaged, made by
+The store has an id, which the database stores when the store is created. If it is missing, empty, damaged, made by
 another master key or for another database, it is never replaced: every call raises KeyUnavailable. The database also
-stores the id of each rotation of keys, so that a copy of the file from before a rotation is refused.
+stores the id of each rotation of keys, so that a copy of the store from before a rotation is refused. A store that was
+moved names its new place (`governance.keys.moving`), and is followed there.
 """
 
-import os
 import secrets
-import sqlite3
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 from governance.errors import KeyUnavailable
 from governance.ids import uuid7
+from governance.keys.places import Mark, Place, is_moved, place_at
 from governance.keys.registry import Registry
 from governance.keys.rules import KEY_BYTES, DataKey, SealBroken, derive, seal, unseal
 from governance.keys.tables import (
     ALL_SCOPES,
+    COMING,
+    MOVED,
     NEEDED,
     OF_AUDIT,
     OF_SCOPE,
     ROOT_PLACE,
-    SCHEMA,
     TENANT_SCOPE,
+    Session,
     complete_tenants,
-    file_open,
     is_destroyed,
     key_insert,
     key_row,
     refuse_destroyed_scope,
     rotations_of,
+    scope_rows,
     sealing_context,
 )
 
 CACHE_SECONDS = 30.0  # how long a key is used before it is read again
 TRIES = 4  # of a call during which the file changes
 INSTALLATION = UUID(int=0)  # in place of the tenant, for keys that belong to no tenant
-MISSING = "The key store is missing: restore keystore.sqlite3 from its backup."
-DAMAGED = "The key store is empty or damaged: restore keystore.sqlite3 from its backup."
 FOREIGN = "The key store belongs to another database: restore the key store of this database."
 OTHER_MASTER = (
     "The key store was made under another master key, or is a copy from before a rotation of it: "
     "set the master key of this installation, or restore a newer copy."
 )
 KEY_MISSING = "The key store lacks a key of this database: restore a newer copy of the key store."
+SAME_DATABASE = "The key store is in the database of the data: give it a database of its own."
+ARRIVING = "The key store is being moved here: run keystore_move again with the former MEMOS_KEY_STORE_URL."
+MOVE_PLACE = b"moved to"  # before the id of the store
+MOST_MOVES = 8  # that are followed in a row
 OLDER = "The key store is a copy from before a rotation of keys: restore a newer copy of the key store."
 Answer = TypeVar("Answer")
 Cache = dict[tuple[UUID, str | UUID], tuple[float, DataKey]]
-FileMark = tuple[int, int, int]  # inode, time of the last change in ns, size in bytes
 
 
 def new_secret() -> bytes:
@@ -88,19 +89,20 @@ class KeyStore(Protocol):
         """Check that the store is complete, belongs to this database, and opens with this master key."""
 
 
-class SqliteKeyStore:
-    """One file, safe between processes. The rollback journal is truncated, so destroyed keys leave no copy in a log."""
+class SealedKeyStore:
+    """Keys that are sealed under the master key, in a place that many processes may share."""
 
-    def __init__(self, path: Path, master_key: bytes, registry: Registry) -> None:
-        self._path = path
+    def __init__(self, place: Place, master_key: bytes, registry: Registry) -> None:
+        self._place = place
         self._master = master_of(master_key)
-        self._wrapping = self._master[1]  # until the file says which root key the master key opens
+        self._wrapping = self._master[1]  # until the store says which root key the master key opens
         self._registry = registry
         self._cache: Cache = {}
         self._registered: UUID | None = None
         self._rotations: frozenset[UUID] | None = None
-        self._identified: FileMark | None = None
-        self._checked: FileMark | None = None
+        self._identified: Mark | None = None
+        self._checked: Mark | None = None
+        self._is_followed = False  # whether the former place named this one
         self._lock = threading.RLock()
 
     def key_for(self, tenant_id: UUID, scope: str, *, make_secret: Callable[[], bytes] = new_secret) -> DataKey:
@@ -120,7 +122,11 @@ class SqliteKeyStore:
                 row = key_row(db, tenant_id, scope)
             return self._unwrap(tenant_id, row) if row else None
 
-        return self._retry_after_change(read)
+        found = self._retry_after_change(read)
+        if found is None:  # or the store was moved a moment ago
+            self._identify(is_fresh=True)
+            found = self._retry_after_change(read)
+        return found
 
     def _find_by_id(self, tenant_id: UUID, key_id: UUID) -> DataKey | None:
         cache = self._cache
@@ -129,124 +135,147 @@ class SqliteKeyStore:
             return cached
         with self._open() as db:
             row = db.execute(
-                "SELECT id, scope, wrapped FROM data_key WHERE tenant = ? AND id = ?", (tenant_id.bytes, key_id.bytes)
+                "SELECT id, scope, wrapped FROM data_key WHERE tenant = %s AND id = %s", (tenant_id.bytes, key_id.bytes)
             ).fetchone()
             if row is None and not is_destroyed(db, key_id):
                 raise KeyUnavailable(KEY_MISSING)
         return _remember(cache, tenant_id, key_id, self._unwrap(tenant_id, row)) if row else None
 
     def destroy(self, tenant_id: UUID, scope: str) -> None:
-        self._identify()
-        of_scope = (tenant_id.bytes, scope)
-        with self._open() as db:
-            db.execute("BEGIN IMMEDIATE")
-            db.execute("INSERT OR IGNORE INTO destroyed_scope VALUES (?, ?)", of_scope)
+        of_scope = scope_rows(tenant_id, scope)
+        with self._destruction(tenant_id, scope) as db:
             db.execute(f"INSERT INTO destroyed_key SELECT id FROM data_key WHERE {OF_SCOPE}", of_scope)
             db.execute(f"DELETE FROM data_key WHERE {OF_SCOPE}", of_scope)
-            db.execute("COMMIT")
-        self._cache = {}
 
     def destroy_tenant(self, tenant_id: UUID) -> None:
-        self._identify()
-        destroyed = "FROM data_key WHERE tenant = ?1 AND scope NOT IN (?2, ?3)"
+        destroyed = "FROM data_key WHERE tenant = %s AND scope NOT IN (%s, %s)"
         of_tenant = (tenant_id.bytes, *OF_AUDIT)
-        with self._open() as db:
-            db.execute("BEGIN IMMEDIATE")
-            db.execute("INSERT OR IGNORE INTO destroyed_scope VALUES (?, ?)", (tenant_id.bytes, ALL_SCOPES))
+        with self._destruction(tenant_id, ALL_SCOPES) as db:
             db.execute(f"INSERT INTO destroyed_key SELECT id {destroyed}", of_tenant)
             db.execute(f"DELETE {destroyed}", of_tenant)
-            db.execute("COMMIT")
+
+    @contextmanager
+    def _destruction(self, tenant_id: UUID, scope: str) -> Iterator[Session]:
+        """Open a transaction that destroys keys; the place then removes their bytes."""
+        with self._transaction() as db:
+            named = (tenant_id.bytes, scope)
+            db.execute("INSERT INTO destroyed_scope VALUES (%s, %s) ON CONFLICT DO NOTHING", named)
+            yield db
         self._cache = {}
+        self._place.purge()
 
     def destroyed_scopes(self) -> list[tuple[UUID, str]]:
-        self._identify()
+        self._identify(is_fresh=True)
         with self._open() as db:
             rows = db.execute("SELECT tenant, scope FROM destroyed_scope ORDER BY tenant, scope").fetchall()
         return [(UUID(bytes=tenant), scope) for tenant, scope in rows]
 
     def check(self) -> None:
-        self._identify()
+        self._retry_after_change(self._check)
+
+    def _check(self) -> None:
         if self._checked == self._identified:
             return
-        with self._open() as db:
-            if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise KeyUnavailable(DAMAGED)
+        place = self._place
+        with place.open() as db:
+            place.verify(db)
             self._refuse_missing_keys(self._registry.tenants() - complete_tenants(db))
         self._checked = self._identified
 
-    # Identity of the file
+    # Identity of the store
 
-    def _identify(self) -> None:
-        """Detect whether the file was removed, replaced or changed since the last call. If so, empty the cache."""
-        mark = self._file_mark()
+    @property
+    def place(self) -> Place:
+        """Return where the keys are, after each move that this process has followed."""
+        return self._place
+
+    def _identify(self, *, is_fresh: bool = False) -> None:
+        """Detect whether the store was removed, replaced or changed since the last call. If so, empty the cache.
+
+        is_fresh: ask a place that is asked rarely, too.
+        """
+        mark = self._place.mark(is_fresh=is_fresh)
         if mark is not None and mark == self._identified:
             return
         with self._lock:
-            try:
-                self._refresh_identity(mark)
-            except KeyUnavailable:
-                now = self._file_mark()
-                if now == mark:
-                    raise
-                self._refresh_identity(now)  # another process made or rotated it in between
+            for _ in range(MOST_MOVES):
+                place = self._place
+                self._identify_place()
+                if self._place is place:
+                    return
+            raise KeyUnavailable(ARRIVING)
 
-    def _refresh_identity(self, mark: FileMark | None) -> None:
+    def _identify_place(self) -> None:
+        mark = self._place.mark()
+        try:
+            self._refresh_identity(mark)
+        except KeyUnavailable:
+            now = self._place.mark(is_fresh=True)
+            if now == mark:
+                raise
+            self._refresh_identity(now)  # another process made or rotated it in between
+
+    def _refresh_identity(self, mark: Mark | None) -> None:
+        own = self._place.database()
+        if own is not None and own == self._registry.database():
+            raise KeyUnavailable(SAME_DATABASE)
         if mark is None:
             self._make_if_new()
-            mark = self._file_mark()
-        self._refuse_stranger()
+            mark = self._place.mark(is_fresh=True)
+        following = self._refuse_stranger()
         self._cache = {}
-        self._identified = mark
-
-    def _file_mark(self) -> FileMark | None:
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise KeyUnavailable(MISSING) from error
-        return status.st_ino, status.st_mtime_ns, status.st_size
+        self._identified = None if following else mark
+        self._is_followed = following is not None
+        self._place = following or self._place
 
     def _make_if_new(self) -> None:
-        """Create the file if the database has neither a key store nor a tenant. The first process wins."""
+        """Create the store if the database has neither a key store nor a tenant. The first process wins."""
         if self._registered or self._registry.find_store_id() or self._registry.tenants():
-            if self._file_mark() is not None:  # another process made it meanwhile
+            if self._place.mark(is_fresh=True) is not None:  # another process made it meanwhile
                 return
-            raise KeyUnavailable(MISSING)
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor, draft = tempfile.mkstemp(prefix=f"{self._path.name}.", dir=self._path.parent)  # mode 0600
-            os.close(descriptor)
-            with closing(file_open(Path(draft))) as db:
-                self._write_identity(db)
-                db.execute("PRAGMA journal_mode = DELETE")  # leaves no journal of the draft behind
-            with suppress(FileExistsError):
-                os.link(draft, self._path)
-            os.unlink(draft)
-        except (sqlite3.Error, OSError) as error:
-            raise KeyUnavailable("The key store cannot be made: the folder of keys cannot be written.") from error
+            raise KeyUnavailable(self._place.missing)
+        self._place.make(self._write_identity)
 
-    def _write_identity(self, db: sqlite3.Connection) -> None:
+    def _write_identity(self, db: Session) -> None:
         store_id = uuid7()
-        db.execute("BEGIN IMMEDIATE")
-        for statement in SCHEMA:
-            db.execute(statement)
         proof = seal(self._wrapping, b"", place=store_id.bytes)
-        db.execute("INSERT INTO key_store VALUES (?, ?)", (store_id.bytes, proof))
-        db.execute("COMMIT")
+        db.execute("INSERT INTO key_store VALUES (%s, %s)", (store_id.bytes, proof))
 
-    def _refuse_stranger(self) -> None:
-        """Raise KeyUnavailable if the database names another file, or another master key made it."""
+    def _refuse_stranger(self) -> Place | None:
+        """Return where the store was moved to, or None.
+
+        Raises KeyUnavailable if the database names another store, or another master key made the store.
+        """
         with self._open() as db:
-            if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'key_store'").fetchone() is None:
-                raise KeyUnavailable(DAMAGED)
+            tables = db.tables()
+            if "key_store" not in tables:
+                raise KeyUnavailable(self._place.damaged)
             self._wrapping = self._root(db)
             store_id = self._identity(db)
             if self._registered is None:
                 self._registered = self._registry.find_store_id() or self._register(db, store_id)
             if store_id != self._registered:
                 raise KeyUnavailable(FOREIGN)
+            moves = dict(db.execute("SELECT state, address FROM move")) if "move" in tables else {}
+            if MOVED in moves:
+                return self._open_address(store_id, moves[MOVED])
             self._refuse_older(rotations_of(db))
+        if COMING in moves:
+            self._arrive()
+        return None
+
+    def _open_address(self, store_id: UUID, address: bytes) -> Place:
+        try:
+            return place_at(unseal(self._wrapping, address, place=MOVE_PLACE + store_id.bytes).decode())
+        except SealBroken as error:
+            raise KeyUnavailable(self._place.damaged) from error
+
+    def _arrive(self) -> None:
+        """Complete a move that was interrupted after its last copy, as only its former place tells."""
+        if not self._is_followed:
+            raise KeyUnavailable(ARRIVING)
+        with self._place.transaction() as db:
+            db.execute("DELETE FROM move WHERE state = %s", (COMING,))
 
     def _refuse_older(self, rotations: frozenset[UUID]) -> None:
         """Raise KeyUnavailable if the file is a copy from before a rotation, whose keys are retired.
@@ -262,20 +291,20 @@ class SqliteKeyStore:
             self._registry.note_rotations(rotations - noted)
         self._rotations = rotations
 
-    def _identity(self, db: sqlite3.Connection) -> UUID:
+    def _identity(self, db: Session) -> UUID:
         """Return the id of the file. Raises KeyUnavailable where another master key made it."""
         row = db.execute("SELECT id, proof FROM key_store").fetchone()
         if row is None:
-            raise KeyUnavailable(DAMAGED)
+            raise KeyUnavailable(self._place.damaged)
         try:
             unseal(self._wrapping, row[1], place=row[0])
         except SealBroken as error:
             raise KeyUnavailable(OTHER_MASTER) from error
         return UUID(bytes=row[0])
 
-    def _register(self, db: sqlite3.Connection, store_id: UUID) -> UUID:
+    def _register(self, db: Session, store_id: UUID) -> UUID:
         """Store the id of the file in a database that has none: both are new. Raises KeyUnavailable."""
-        of_tenants = "SELECT 1 FROM data_key WHERE scope = ? AND tenant <> ?"
+        of_tenants = "SELECT 1 FROM data_key WHERE scope = %s AND tenant <> %s"
         if self._registry.tenants() or db.execute(of_tenants, (TENANT_SCOPE, INSTALLATION.bytes)).fetchone():
             meanwhile = self._registry.find_store_id()  # by another process, which has made keys since
             if meanwhile is None:
@@ -311,7 +340,7 @@ class SqliteKeyStore:
         if tenant_ids and self._registry.has_memories(tenant_ids):
             raise KeyUnavailable(KEY_MISSING)
 
-    def _ensure_wrapping_key(self, db: sqlite3.Connection, tenant_id: UUID, scope: str) -> DataKey:
+    def _ensure_wrapping_key(self, db: Session, tenant_id: UUID, scope: str) -> DataKey:
         """Return the key that encrypts a new key of `scope`. Creates the tenant's key if there is none."""
         root = self._root(db)
         if scope == TENANT_SCOPE:
@@ -322,7 +351,7 @@ class SqliteKeyStore:
             return DataKey(id=UUID(bytes=row[0]), secret=secret)
         return key_insert(db, root, tenant_id, TENANT_SCOPE, DataKey(id=uuid7(), secret=new_secret()))
 
-    def _root(self, db: sqlite3.Connection) -> DataKey:
+    def _root(self, db: Session) -> DataKey:
         """Return the key that encrypts the tenants' keys: until the first rotation, one derived from the master.
 
         Raises KeyUnavailable.
@@ -336,21 +365,21 @@ class SqliteKeyStore:
         try:
             return DataKey(id=INSTALLATION, secret=unseal(wrapping, roots[name], place=ROOT_PLACE))
         except SealBroken as error:
-            raise KeyUnavailable(DAMAGED) from error
+            raise KeyUnavailable(self._place.damaged) from error
 
     def _retry_after_change(self, call: Callable[[], Answer]) -> Answer:
-        """Run `call` again if the file changed meanwhile: during a rotation it may have read keys from before and
+        """Run `call` again if the store changed meanwhile: during a rotation it may have read keys from before and
         after.
         """
         for _ in range(TRIES - 1):
             self._identify()
-            mark = self._identified
+            mark, place = self._identified, self._place
             try:
                 return call()
             except KeyUnavailable:
-                if self._file_mark() == mark:
+                self._identify(is_fresh=True)
+                if self._place is place and self._identified == mark:
                     raise
-        self._identify()
         return call()
 
     def _unwrap(self, tenant_id: UUID, row: tuple[bytes, str, bytes] | None) -> DataKey:
@@ -361,29 +390,28 @@ class SqliteKeyStore:
         try:
             secret = unseal(wrapping, wrapped, place=sealing_context(tenant_id, scope))
         except SealBroken as error:
-            raise KeyUnavailable(OTHER_MASTER if scope == TENANT_SCOPE else DAMAGED) from error
+            raise KeyUnavailable(OTHER_MASTER if scope == TENANT_SCOPE else self._place.damaged) from error
         return DataKey(id=UUID(bytes=key_id), secret=secret)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open the file in one write transaction, which is rolled back if the process is killed."""
-        with self._open() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except SealBroken as error:
-                raise KeyUnavailable(DAMAGED) from error
-            db.execute("COMMIT")
+    def _transaction(self) -> Iterator[Session]:
+        """Open the store in one write transaction, which is rolled back if the process is killed.
 
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(file_open(self._path)) as db:
-                yield db
-        except sqlite3.OperationalError as error:
-            raise KeyUnavailable("The key store cannot be opened.") from error
-        except (sqlite3.Error, OSError) as error:
-            raise KeyUnavailable(DAMAGED) from error
+        A store that was moved in the meantime is written in its new place.
+        """
+        self._identify()
+        while True:
+            with self._place.transaction() as db:
+                if not is_moved(db):
+                    try:
+                        yield db
+                    except SealBroken as error:
+                        raise KeyUnavailable(self._place.damaged) from error
+                    return
+            self._identify(is_fresh=True)
+
+    def _open(self) -> AbstractContextManager[Session]:
+        return self._place.open()
 
 
 def _find_cached(cache: Cache, tenant_id: UUID, name: str | UUID) -> DataKey | None:

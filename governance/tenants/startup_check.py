@@ -1,5 +1,7 @@
 """Checks at the start: the server must be recent enough, and row-level security must apply to the role."""
 
+from collections.abc import Collection
+
 import psycopg
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
@@ -20,17 +22,23 @@ def refuse_unsafe_role() -> None:
     refuse_old_server()
     with no_tenant(), connection.cursor() as cursor:
         refuse_unbound_role(cursor)
-    refuse_newer_tables()
+    refuse_other_tables()
 
 
-def refuse_newer_tables() -> None:
-    """Raise Unavailable if a newer release has migrated the database: this one would fail at its first write."""
+def refuse_other_tables() -> None:
+    """Raise Unavailable if the database has tables of another release: this one would fail at its first write."""
     with no_tenant():
         loader = MigrationLoader(connection)
-    applied = [(app, name) for app, name in loader.applied_migrations or () if app in OURS]
-    unknown = [f"{app}.{name}" for app, name in applied if (app, name) not in loader.graph.nodes]
-    if unknown:
-        raise Unavailable(f"A newer release has migrated the database ({max(unknown)}): start that release")
+    applied = {key for key in loader.applied_migrations or () if key[0] in OURS}
+    ours = {key for key in loader.graph.nodes if key[0] in OURS}
+    if unknown := applied - ours:
+        raise Unavailable(f"A newer release has migrated the database ({_last(unknown)}): start that release")
+    if missing := ours - applied:
+        raise Unavailable(f"The database lacks a migration of this release ({_last(missing)}): run `manage.py migrate`")
+
+
+def _last(keys: Collection[tuple[str, str]]) -> str:
+    return max(f"{app}.{name}" for app, name in keys)
 
 
 def refuse_old_server() -> None:

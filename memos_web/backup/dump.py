@@ -6,21 +6,24 @@ Keys are never part of a backup: they are backed up separately, in another place
 import fcntl
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from governance.errors import DomainError
+from governance.keys.moving import contents_of, copy_contents
+from governance.keys.places import SqlitePlace, is_moved, place_at
 from memos_web.backup.manifest import DUMP, MIGRATED, BackupError, Manifest, file_digest, files_below, manifest_write
 from memos_web.backup.programs import run_tool
 from memos_web.backup.rowhash import session_set, table_hashes
 from memos_web.config import Config
 from memos_web.embedded import postgres
 from memos_web.embedded.bootstrap import DATABASE
+from memos_web.fellows import STORE_ID
 from memos_web.installation import key_store_path
 from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.ports import BlobStoreUnavailable
@@ -74,20 +77,21 @@ def _lock_folder(path: Path) -> Iterator[None]:
 def keys_copy(config: Config, folder: Path) -> Path:
     """Copy the key store to a new file in `folder`, return its path, and remove all but the newest COPIES.
     Raises BackupError."""
-    source = key_store_path(config)
-    if not source.is_file():
-        raise BackupError(f"the key store is missing: {source}")
+    source = place_at(config.key_store_url or key_store_path(config))
     at = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     path = folder / KEY_STORE.format(at=at)
     try:
+        if source.mark() is None:
+            raise BackupError(f"the key store is missing: {source.name}")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        address = f"{source.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True, timeout=5)) as store, closing(sqlite3.connect(path)) as copy:
-            store.backup(copy)
+        with source.open() as store:
+            if is_moved(store):
+                raise BackupError(f"the key store has moved from {source.name}: set MEMOS_KEY_STORE_URL accordingly")
+        with source.transaction() as store:
+            copy_contents(contents_of(store), SqlitePlace(path))
         for older in sorted(folder.glob(KEY_STORE.format(at="*")))[:-COPIES]:
             older.unlink()
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, DomainError) as error:
         raise BackupError(f"the key store cannot be copied to {folder}: {error}") from error
     return path
 
@@ -122,7 +126,7 @@ def blobs_copy(config: Config, folder: Path) -> None:
     store, copy = choose_blob_store(config.blob_store, config.data_dir), FolderBlobStore(folder)
     try:
         for entry in store.entries():
-            content = store.read(entry.name)
+            content = store.read(entry.name) if entry.name != STORE_ID else None
             if content is not None:
                 copy.write(entry.name, content)
     except BlobStoreUnavailable as error:

@@ -15,7 +15,9 @@ from uuid import UUID
 import psycopg
 
 from governance.errors import KeyUnavailable
-from governance.keys.store import SqliteKeyStore
+from governance.keys.moving import contents_of, copy_contents
+from governance.keys.places import Place, SqlitePlace, place_at
+from governance.keys.store import SealedKeyStore
 from memos_web.backup.dump import FOLDERS
 from memos_web.backup.manifest import DUMP, BackupError, Manifest, manifest_read
 from memos_web.backup.programs import run_tool
@@ -44,6 +46,9 @@ class NotedStore:
 
     def find_store_id(self) -> UUID:
         return self.id
+
+    def database(self) -> None:
+        return None
 
     def register(self, store_id: UUID) -> UUID:
         return self.id
@@ -77,7 +82,7 @@ def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manife
                 _load(config, folder, manifest, conninfo)
         except BaseException:
             if placed is not None:
-                placed.unlink()
+                placed.remove()
             raise
     finally:
         os.close(lock)
@@ -121,31 +126,35 @@ def _compare(conninfo: str, manifest: Manifest) -> None:
         raise BackupError(f"the restored rows are not those of the backup, in {', '.join(wrong)}")
 
 
-def _keys_check(config: Config, manifest: Manifest, keys: Path | None) -> Path | None:
-    """Check that the keys open this backup; return the key store file that was copied for this, or None.
+def _keys_check(config: Config, manifest: Manifest, keys: Path | None) -> Place | None:
+    """Check that the keys open this backup; return the place of the key store that was copied for this, or None.
     Raises BackupError."""
-    path, placed = key_store_path(config), None
+    place, placed = place_at(config.key_store_url or key_store_path(config)), None
     master = master_key(config)
     if master is None:
         raise BackupError(lost_master_key(config))
-    if not path.exists():
-        if keys is None:
-            raise BackupError(f"{path} is missing: name a copy of the key store with --keys")
-        path.parent.mkdir(exist_ok=True, mode=0o700)
-        try:
-            shutil.copyfile(keys, path)
-        except OSError as error:
-            raise BackupError(f"cannot read {keys}: {error.strerror}") from error
-        path.chmod(0o600)
-        placed = path
     try:
+        if place.mark() is None:
+            _keys_place(place, keys)
+            placed = place
         if manifest.key_store_id:
-            SqliteKeyStore(path, master, NotedStore(UUID(manifest.key_store_id))).check()
+            SealedKeyStore(place, master, NotedStore(UUID(manifest.key_store_id))).check()
     except KeyUnavailable as error:
         if placed is not None:
-            placed.unlink()
+            placed.remove()
         raise BackupError(f"the keys do not fit this backup: {error}") from error
     return placed
+
+
+def _keys_place(place: Place, keys: Path | None) -> None:
+    """Write a copy of the key store to its empty place. Raises BackupError; KeyUnavailable if it is no copy."""
+    if keys is None:
+        raise BackupError(f"{place.name} is missing: name a copy of the key store with --keys")
+    if not os.access(keys, os.R_OK):
+        raise BackupError(f"cannot read {keys}: it is missing, or belongs to others")
+    with SqlitePlace(keys).open() as copy:
+        contents = contents_of(copy)
+    copy_contents(contents, place)
 
 
 @contextmanager

@@ -45,7 +45,12 @@ def check_database(name: str, url: str, *, serves: bool) -> None:
 
 
 def check_keys(config: Config) -> None:
-    """Raise StartError if the database records the id of a key store but the data directory has no key store."""
+    """Raise StartError if the database records the id of a key store but the data directory has no key store.
+
+    A key store elsewhere is checked when it is opened.
+    """
+    if config.key_store_url:
+        return
     path = key_store_path(config)
     with psycopg.connect(config.database_url, connect_timeout=CONNECT_SECONDS) as connection:
         is_migrated = connection.execute("SELECT to_regclass('governance_keystorenote')").fetchone() != (None,)

@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 
 import httpx2
+import psycopg
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -20,7 +21,8 @@ from governance.audit.checkpoints import checkpoints_folder
 from governance.audit.health import audit_health, can_write_checkpoints
 from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
-from governance.keys.services import key_store
+from governance.keys.places import place_at
+from governance.keys.services import rotating_key_store
 from governance.tenants.role_check import UnsafeRole
 from governance.tenants.selectors import tenants_all
 from governance.tenants.services import command_line_actor
@@ -29,6 +31,7 @@ from governance.transport import CallEnded, Limits, Reach, Transport
 from memos_web.celery import app
 from memos_web.config import Config
 from memos_web.disk import least_room
+from memos_web.fellows import refuse_strangers
 from vault.cubes.storage import WITHIN_HOURS, ReclaimState, list_missing_rights, list_remaining_copies, reclaim_state
 from vault.embeddings.change_progress import Move, move_get
 from vault.embeddings.model_change import tenants_to_reembed
@@ -104,6 +107,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         **{part.value: partial(background, part) for part in Part},
         "checkpoints": checkpoints,
         "key store": keys,
+        "nodes": nodes,
         "embedder": embedding,
         "embedding models": embedding_models,
         "language model": language_model,
@@ -236,13 +240,24 @@ def checkpoints() -> str:
 
 
 def keys() -> str:
-    if not settings.KEY_STORE_PATH.exists() and not tenants_all():
-        raise Failed(f"{settings.KEY_STORE_PATH} does not exist: the first start makes one")
+    store = rotating_key_store()
+    given = place_at(settings.KEY_STORE_URL or settings.KEY_STORE_PATH)
     try:
-        key_store().check()
+        if given.mark() is None and not tenants_all():
+            raise Failed(f"{given.name} does not exist: the first start makes one")
+        store.check()
     except KeyUnavailable as error:
-        raise Failed(f"{settings.KEY_STORE_PATH}: {error.detail}") from error
-    return str(settings.KEY_STORE_PATH)
+        reason = f" ({_one_line(error.__cause__)})" if isinstance(error.__cause__, psycopg.Error) else ""
+        raise Failed(f"{store.place.name}: {error.detail}{reason}") from error
+    if store.place.address != given.address:
+        raise Failed(f"it has moved to {store.place.name}: set MEMOS_KEY_STORE_URL accordingly and restart everything")
+    return store.place.name
+
+
+def nodes() -> str:
+    """Check that the running processes use the keys and the blob store of this one."""
+    refuse_strangers()
+    return "share keys and blobs"
 
 
 def embedding() -> str:
@@ -308,5 +323,5 @@ def _one_value(query: str) -> object:
     return row[0] if row else None
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())

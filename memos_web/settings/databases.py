@@ -12,6 +12,8 @@ from memos_web.config import Config, ConfigError
 DATABASE_NAME = "memos"
 OWNER_ROLE = "memos_owner"
 APP_ROLE = "memos_app"
+# The server then ends the sessions of a machine that is gone within a minute; other nodes see it for so long.
+ENDS_LOST_SESSIONS = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 POOL = {"min_size": 1, "max_size": 22, "timeout": 10}
 
 
@@ -29,6 +31,8 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
     # Statements are prepared explicitly, with one plan each: governance/prepared.py.
     entry["OPTIONS"]["prepare_threshold"] = sys.maxsize
     entry["OPTIONS"]["options"] = f"{entry['OPTIONS'].get('options', '')} -c plan_cache_mode=force_generic_plan".strip()
+    if config.database_url:
+        entry["OPTIONS"]["options"] += f" {ENDS_LOST_SESSIONS}"
     if not owner:
         entry["OPTIONS"]["pool"] = POOL
     return {"default": entry}

@@ -18,6 +18,7 @@ CELERY_BROKER_URL = broker_address(CONFIG)
 REDIS_ADDRESS = redis_address(CONFIG, 0)
 DATA_DIR = CONFIG.data_dir
 KEY_STORE_PATH = key_store_path(CONFIG)
+KEY_STORE_URL = CONFIG.key_store_url
 MASTER_KEY = master_key(CONFIG)
 PUBLIC_URL = public_url(CONFIG)
 PUBLIC_URL_IS_GIVEN = bool(CONFIG.public_url)

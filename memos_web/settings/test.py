@@ -26,6 +26,7 @@ DATABASES = databases(CONFIG)
 DATABASES["default"]["HOST"] = "/nonexistent"
 del DATABASES["default"]["OPTIONS"]["pool"]  # every test has a database of its own, which a pool would keep open
 DATA_DIR = Path("/nonexistent")
+KEY_STORE_URL = ""
 KEY_STORE_PATH = Path("/nonexistent/keystore.sqlite3")
 CELERY_BROKER_URL = "redis+socket:///nonexistent/redis.sock?virtual_host=0"
 REDIS_ADDRESS = "unix:///nonexistent/redis.sock?db=0"

@@ -14,8 +14,9 @@ import pytest
 from django.test import Client, override_settings
 
 from governance.errors import KeyUnavailable
+from governance.keys.places import SqlitePlace
 from governance.keys.services import GENERAL, key_store, open_sealed, rotating_key_store, seal_for
-from governance.keys.store import DAMAGED, FOREIGN, KEY_MISSING, MISSING, OLDER, OTHER_MASTER
+from governance.keys.store import FOREIGN, KEY_MISSING, OLDER, OTHER_MASTER
 from governance.tenants.services import tenant_keys_rotate
 from tests.factories import World, client_for
 from tests.governance.keys.stores import MemoryRegistry, store_at
@@ -25,6 +26,7 @@ from tests.harness.databases import Clone
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers
 
+MISSING, DAMAGED = SqlitePlace.missing, SqlitePlace.damaged
 MASTER = b"the master key of this one test."
 TENANT = uuid4()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memos_web.backup.manifest import DUMP, NAME
+from memos_web.fellows import STORE_ID
 from tests.architecture.catalogue import findings
 from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, installation, wait_until
@@ -80,7 +81,7 @@ def add_memory(live: Live, content: str, **fields: Any) -> str:
 
 
 def names_in(store: BlobStore) -> list[str]:
-    return [entry.name for entry in store.entries()]
+    return [entry.name for entry in store.entries() if entry.name != STORE_ID]
 
 
 def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(

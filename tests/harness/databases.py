@@ -124,6 +124,25 @@ def _copy_database(maintenance: psycopg.Connection, servers: Servers, template: 
     return Clone(name=copy, server=servers.postgres)
 
 
+@pytest.fixture(scope="session")
+def key_database(servers: Servers, maintenance: psycopg.Connection, worker_id: str) -> str:
+    """The address of a database for keys, which belongs to a role of its own."""
+    name, role = f"keys_{worker_id}", f"memos_keys_{worker_id}"
+    if not maintenance.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+        maintenance.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+    maintenance.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    maintenance.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(role)))
+    return f"postgresql://{role}@/{name}?host={servers.postgres.socket_dir}&port={servers.postgres.port}"
+
+
+@pytest.fixture
+def key_store_url(key_database: str) -> str:
+    """The address of an empty database for keys."""
+    with psycopg.connect(key_database) as owner:
+        owner.execute("DROP SCHEMA IF EXISTS memos_keys CASCADE")
+    return key_database
+
+
 @pytest.fixture
 def key_store_path(tmp_path: Path, request: pytest.FixtureRequest, founded: Founded) -> Iterator[Path]:
     """A new data directory for this test, with its key store: empty, or with a copy of the world's keys."""

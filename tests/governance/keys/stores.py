@@ -1,13 +1,13 @@
 """Key stores that no database notes."""
 
-import sqlite3
 from collections.abc import Collection
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from governance.keys.rotation import RotatingKeyStore
+from governance.errors import KeyUnavailable
+from governance.keys.moving import Contents, RelocatableKeyStore, contents_of
+from governance.keys.places import place_at
 
 
 @dataclass
@@ -18,9 +18,13 @@ class MemoryRegistry:
     ids: frozenset[UUID] = field(default_factory=frozenset)
     with_memories: frozenset[UUID] = field(default_factory=frozenset)
     rotated: set[UUID] = field(default_factory=set)
+    of_data: object | None = None
 
     def find_store_id(self) -> UUID | None:
         return self.noted
+
+    def database(self) -> object | None:
+        return self.of_data
 
     def register(self, store_id: UUID) -> UUID:
         self.noted = self.noted or store_id
@@ -39,18 +43,21 @@ class MemoryRegistry:
         return not self.with_memories.isdisjoint(tenant_ids)
 
 
-def store_at(path: Path, master_key: bytes, registry: MemoryRegistry | None = None) -> RotatingKeyStore:
+def store_at(place: Path | str, master_key: bytes, registry: MemoryRegistry | None = None) -> RelocatableKeyStore:
     """As a process opens it that starts now. registry: by default of a database that notes whatever is there."""
-    return RotatingKeyStore(path, master_key, registry or MemoryRegistry(noted=store_id_at(path)))
+    return RelocatableKeyStore(place_at(place), master_key, registry or MemoryRegistry(noted=store_id_at(place)))
 
 
-def store_id_at(path: Path) -> UUID | None:
-    """The id of the store in the file; None where there is none."""
-    if not path.exists() or not path.stat().st_size:
-        return None
+def store_id_at(place: Path | str) -> UUID | None:
+    """The id of the store in a place; None where there is none."""
     try:
-        with closing(sqlite3.connect(path)) as db:
+        with place_at(place).open() as db:
             row = db.execute("SELECT id FROM key_store").fetchone()
-    except sqlite3.Error:
+    except KeyUnavailable:
         return None
     return UUID(bytes=row[0]) if row else None
+
+
+def rows_of(place: Path | str) -> Contents:
+    with place_at(place).open() as db:
+        return contents_of(db)

@@ -2,13 +2,11 @@
 
 import base64
 import os
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -17,14 +15,16 @@ import pytest
 
 from governance.audit.checkpoints import public_key
 from governance.errors import Conflict, Forbidden, KeyUnavailable
+from governance.keys.moving import copy_contents
+from governance.keys.places import place_at
 from governance.keys.services import GENERAL, key_store
-from governance.keys.store import SqliteKeyStore
+from governance.keys.store import SealedKeyStore
 from governance.keys.tables import AUDIT_SIGNING, TOKENS
 from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
 from tests.factories import World
 from tests.faults.kills import assert_all_there_once
-from tests.governance.keys.stores import MemoryRegistry, store_at, store_id_at
+from tests.governance.keys.stores import MemoryRegistry, rows_of, store_at, store_id_at
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers, clean_environ
 from tests.journeys.live import Live, Writers
@@ -35,11 +35,10 @@ SCOPES = ("general", TOKENS, AUDIT_SIGNING, "subject:1")
 # Ends as by kill -9, in the middle of the transaction: after so many wrapped keys.
 DYING = """
 import os, sys
-from pathlib import Path
 from uuid import UUID
 from governance.keys import rotation as module
 from tests.governance.keys.stores import store_at
-store, sealed, seal = store_at(Path(sys.argv[1]), sys.argv[2].encode()), [], module.seal
+store, sealed, seal = store_at(sys.argv[1], sys.argv[2].encode()), [], module.seal
 store.check()
 def dying(*args, **named):
     sealed.append(1)
@@ -52,32 +51,27 @@ store.rotate_master(sys.argv[3].encode()) if sys.argv[4] == "master" else store.
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "keystore.sqlite3"
-
-
-@pytest.fixture
-def tenants(path: Path) -> dict[UUID, dict[str, UUID]]:
+def tenants(place: Path | str) -> dict[UUID, dict[str, UUID]]:
     """Three tenants with a key of each scope."""
-    store = store_at(path, OLD, MemoryRegistry())
+    store = store_at(place, OLD, MemoryRegistry())
     return {
         tenant: {scope: store.key_for(tenant, scope).id for scope in SCOPES} for tenant in (uuid4() for _ in range(3))
     }
 
 
-def open_all(store: SqliteKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
+def open_all(store: SealedKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
     found = [store.key_by_id(tenant, key_id) for tenant, keys in tenants.items() for key_id in keys.values()]
     return [key.secret for key in found if key]
 
 
 def test_both_master_keys_open_the_store_until_the_former_one_is_dropped(
-    path: Path, tenants: dict[UUID, dict[str, UUID]]
+    place: Path | str, tenants: dict[UUID, dict[str, UUID]]
 ) -> None:
-    serving = store_at(path, OLD)
+    serving = store_at(place, OLD)
     secrets = open_all(serving, tenants)
     assert len(secrets) == 12
-    store_at(path, OLD).rotate_master(NEXT)
-    following = store_at(path, NEXT)
+    store_at(place, OLD).rotate_master(NEXT)
+    following = store_at(place, NEXT)
     assert open_all(serving, tenants) == open_all(following, tenants) == secrets
     made = uuid4()
     key = serving.key_for(made, "general")
@@ -85,51 +79,51 @@ def test_both_master_keys_open_the_store_until_the_former_one_is_dropped(
     assert following.opens_with(OLD)
     assert following.drop_masters() == 1
     assert open_all(following, tenants) == secrets
-    for store in (serving, store_at(path, OLD)):
+    for store in (serving, store_at(place, OLD)):
         with pytest.raises(KeyUnavailable, match="another master key"):
             store.key_for(made, "general")
     following.rotate_master(OLD)
-    assert open_all(store_at(path, OLD), tenants) == secrets
+    assert open_all(store_at(place, OLD), tenants) == secrets
 
 
 def test_a_rotation_that_is_not_finished_is_not_followed_by_another(
-    path: Path, tenants: dict[UUID, dict[str, UUID]]
+    place: Path | str, tenants: dict[UUID, dict[str, UUID]]
 ) -> None:
-    serving = store_at(path, OLD)
+    serving = store_at(place, OLD)
     serving.rotate_master(NEXT)
-    before = path.read_bytes()
+    before = rows_of(place)
     for refused in (
-        lambda: store_at(path, NEXT).rotate_master(OTHER),  # processes with the first one would stop
+        lambda: store_at(place, NEXT).rotate_master(OTHER),  # processes with the first one would stop
         serving.drop_masters,  # with the former master key
     ):
         with pytest.raises(Conflict):
             refused()
-    assert path.read_bytes() == before
+    assert rows_of(place) == before
     assert len(open_all(serving, tenants)) == 12
 
 
 def test_a_rotation_that_was_cut_off_before_the_note_is_noted_by_the_next_process(
-    path: Path, tenants: dict[UUID, dict[str, UUID]]
+    place: Path | str, tenants: dict[UUID, dict[str, UUID]]
 ) -> None:
-    older, registry = path.read_bytes(), MemoryRegistry(noted=store_id_at(path))
-    serving = store_at(path, OLD, registry)
+    older, registry = rows_of(place), MemoryRegistry(noted=store_id_at(place))
+    serving = store_at(place, OLD, registry)
     secrets = open_all(serving, tenants)
-    store_at(path, OLD).rotate_tenant(next(iter(tenants)))  # notes it elsewhere
+    store_at(place, OLD).rotate_tenant(next(iter(tenants)))  # notes it elsewhere
     assert registry.rotated == set()
     assert open_all(serving, tenants) == secrets
     assert len(registry.rotated) == 1
-    path.write_bytes(older)
-    for store in (serving, store_at(path, OLD, registry)):
+    copy_contents(older, place_at(place))
+    for store in (serving, store_at(place, OLD, registry)):
         with pytest.raises(KeyUnavailable, match="from before a rotation"):
             store.key_for(next(iter(tenants)), "general")
 
 
-def test_threads_go_on_while_keys_are_rotated(path: Path, tenants: dict[UUID, dict[str, UUID]]) -> None:
-    registry = MemoryRegistry(noted=store_id_at(path))
-    shared, rotating = store_at(path, OLD, registry), store_at(path, OLD, registry)
+def test_threads_go_on_while_keys_are_rotated(place: Path | str, tenants: dict[UUID, dict[str, UUID]]) -> None:
+    registry = MemoryRegistry(noted=store_id_at(place))
+    shared, rotating = store_at(place, OLD, registry), store_at(place, OLD, registry)
     secrets, done = open_all(shared, tenants), threading.Event()
 
-    def read(store: SqliteKeyStore) -> int:
+    def read(store: SealedKeyStore) -> int:
         rounds = 0
         while not done.is_set() or not rounds:
             assert open_all(store, tenants) == secrets
@@ -140,7 +134,7 @@ def test_threads_go_on_while_keys_are_rotated(path: Path, tenants: dict[UUID, di
         return rounds
 
     with ThreadPoolExecutor(3) as pool:
-        readers = [pool.submit(read, store) for store in (shared, shared, store_at(path, OLD, registry))]
+        readers = [pool.submit(read, store) for store in (shared, shared, store_at(place, OLD, registry))]
         try:
             for tenant in [*tenants, *tenants]:
                 rotating.rotate_tenant(tenant)
@@ -152,11 +146,11 @@ def test_threads_go_on_while_keys_are_rotated(path: Path, tenants: dict[UUID, di
 
 
 def test_a_tenant_seals_under_new_keys_and_opens_what_the_former_sealed(
-    path: Path, tenants: dict[UUID, dict[str, UUID]]
+    place: Path | str, tenants: dict[UUID, dict[str, UUID]]
 ) -> None:
-    serving, tenant = store_at(path, OLD), next(iter(tenants))
+    serving, tenant = store_at(place, OLD), next(iter(tenants))
     secrets = open_all(serving, tenants)
-    assert store_at(path, OLD).rotate_tenant(tenant) == 2
+    assert store_at(place, OLD).rotate_tenant(tenant) == 2
     assert open_all(serving, tenants) == secrets
     for scope in (TOKENS, AUDIT_SIGNING):
         assert serving.key_for(tenant, scope).id == tenants[tenant][scope]
@@ -164,30 +158,30 @@ def test_a_tenant_seals_under_new_keys_and_opens_what_the_former_sealed(
         assert serving.key_for(tenant, scope).id != tenants[tenant][scope]
     serving.destroy(tenant, "subject:1")
     assert serving.key_by_id(tenant, tenants[tenant]["subject:1"]) is None
-    with closing(sqlite3.connect(path)) as db:
+    with place_at(place).open() as db:
         left = db.execute("SELECT count(*) FROM data_key WHERE scope LIKE 'subject:1%'").fetchone()
     assert left == (2,)
 
 
 @pytest.mark.parametrize("what", ["master", "tenant"])
 def test_a_rotation_that_is_killed_changed_nothing_and_is_done_the_next_time(
-    path: Path, tenants: dict[UUID, dict[str, UUID]], what: str
+    place: Path | str, tenants: dict[UUID, dict[str, UUID]], what: str
 ) -> None:
-    secrets, tenant = open_all(store_at(path, OLD), tenants), next(iter(tenants))
-    words = [str(path), OLD.decode(), NEXT.decode(), what, str(tenant)]
+    secrets, tenant = open_all(store_at(place, OLD), tenants), next(iter(tenants))
+    words = [str(place), OLD.decode(), NEXT.decode(), what, str(tenant)]
     environ = {**clean_environ(), "DJANGO_SETTINGS_MODULE": "memos_web.settings.test"}
     killed = subprocess.run([sys.executable, "-c", DYING, *words], cwd=ROOT, env=environ, check=False, timeout=60)
     assert killed.returncode == -9
-    store = store_at(path, OLD)
+    store = store_at(place, OLD)
     assert open_all(store, tenants) == secrets
     assert not store.opens_with(NEXT)
     assert store.key_for(tenant, "general").id == tenants[tenant]["general"]
     if what == "master":
         store.rotate_master(NEXT)
-        assert open_all(store_at(path, NEXT), tenants) == secrets
+        assert open_all(store_at(place, NEXT), tenants) == secrets
     else:
         assert store.rotate_tenant(tenant) == 2
-        assert open_all(store_at(path, OLD), tenants) == secrets
+        assert open_all(store_at(place, OLD), tenants) == secrets
 
 
 def test_only_who_manages_operations_rotates_the_keys_of_their_own_tenant(

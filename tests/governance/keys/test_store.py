@@ -33,10 +33,9 @@ TENANT, OTHER = uuid4(), uuid4()
 MASTER = b"the master key of this one test."
 MAKE_KEY = """
 import sys
-from pathlib import Path
 from uuid import UUID
 from tests.governance.keys.stores import store_at
-store = store_at(Path(sys.argv[1]), sys.argv[2].encode())
+store = store_at(sys.argv[1], sys.argv[2].encode())
 sys.stdin.readline()
 for number in range(20):
     key = store.key_for(UUID(sys.argv[3]), f"subject:{number}")
@@ -96,22 +95,22 @@ def test_a_destroyed_key_leaves_no_copy_in_any_file_of_the_store(key_store_path:
     assert scopes[1].encode() in left
 
 
-def test_another_master_key_is_a_failure_that_asks_to_come_again(key_store_path: Path) -> None:
-    first = store_at(key_store_path, MASTER)
+def test_another_master_key_is_a_failure_that_asks_to_come_again(place: Path | str) -> None:
+    first = store_at(place, MASTER)
     key = first.key_for(TENANT, GENERAL)
-    second = store_at(key_store_path, MASTER[::-1])
+    second = store_at(place, MASTER[::-1])
     for ask in (partial(second.key_for, TENANT, GENERAL), partial(second.key_by_id, TENANT, key.id)):
         with pytest.raises(KeyUnavailable) as failure:
             ask()
         assert (failure.value.status, failure.value.code) == (503, "key_unavailable")
 
 
-def test_another_master_key_shows_before_a_key_is_asked_for(key_store_path: Path) -> None:
-    store_at(key_store_path, MASTER).check()
-    store_at(key_store_path, MASTER).key_for(TENANT, GENERAL)
-    store_at(key_store_path, MASTER).check()
+def test_another_master_key_shows_before_a_key_is_asked_for(place: Path | str) -> None:
+    store_at(place, MASTER).check()
+    store_at(place, MASTER).key_for(TENANT, GENERAL)
+    store_at(place, MASTER).check()
     with pytest.raises(KeyUnavailable, match="another master key"):
-        store_at(key_store_path, MASTER[::-1]).check()
+        store_at(place, MASTER[::-1]).check()
 
 
 @pytest.mark.usefixtures("world", "redis_address")
@@ -154,9 +153,9 @@ def test_a_missing_store_is_a_503_where_a_key_is_asked_for() -> None:
     key_store.cache_clear()
 
 
-def test_a_key_is_durable_before_it_is_used(key_store_path: Path) -> None:
-    made = store_at(key_store_path, MASTER).key_for(TENANT, GENERAL)
-    again = store_at(key_store_path, MASTER)
+def test_a_key_is_durable_before_it_is_used(place: Path | str) -> None:
+    made = store_at(place, MASTER).key_for(TENANT, GENERAL)
+    again = store_at(place, MASTER)
     assert again.key_for(TENANT, GENERAL).secret == made.secret
     assert again.key_by_id(TENANT, made.id) == made
     for tenant_id, key_id in ((OTHER, made.id), (TENANT, UUID(int=7))):
@@ -164,9 +163,9 @@ def test_a_key_is_durable_before_it_is_used(key_store_path: Path) -> None:
             again.key_by_id(tenant_id, key_id)
 
 
-def test_two_processes_that_make_the_same_keys_at_once_get_the_same_ones(key_store_path: Path) -> None:
-    store_at(key_store_path, MASTER).check()
-    arguments = [sys.executable, "-c", MAKE_KEY, str(key_store_path), MASTER.decode(), str(TENANT)]
+def test_two_processes_that_make_the_same_keys_at_once_get_the_same_ones(place: Path | str) -> None:
+    store_at(place, MASTER).check()
+    arguments = [sys.executable, "-c", MAKE_KEY, str(place), MASTER.decode(), str(TENANT)]
     makers = [
         subprocess.Popen(
             arguments, cwd=ROOT, env=clean_environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -182,7 +181,7 @@ def test_two_processes_that_make_the_same_keys_at_once_get_the_same_ones(key_sto
     assert len(set(answers[0].splitlines())) == 20
 
 
-def test_threads_that_make_the_same_keys_at_once_get_the_same_ones(key_store_path: Path) -> None:
+def test_threads_that_make_the_same_keys_at_once_get_the_same_ones(place: Path | str) -> None:
     scopes = [subject_scope(uuid4()) for _ in range(15)]
     barrier = threading.Barrier(4)
     found: list[tuple[str, bytes]] = []
@@ -190,7 +189,7 @@ def test_threads_that_make_the_same_keys_at_once_get_the_same_ones(key_store_pat
     registry = MemoryRegistry()
 
     def make() -> None:
-        store = store_at(key_store_path, MASTER, registry)
+        store = store_at(place, MASTER, registry)
         store.key_for(TENANT, "tenant")
         for scope in scopes:
             barrier.wait(timeout=10)
@@ -223,14 +222,14 @@ class InterruptedRegistry(MemoryRegistry):
 @pytest.mark.parametrize("is_read_before", [True, False])
 @pytest.mark.parametrize("is_made", [True, False])
 def test_a_store_that_another_process_makes_and_uses_meanwhile_is_taken(
-    key_store_path: Path, is_read_before: bool, is_made: bool
+    place: Path | str, is_read_before: bool, is_made: bool
 ) -> None:
     if is_made:
-        store_at(key_store_path, MASTER, MemoryRegistry()).check()
+        store_at(place, MASTER, MemoryRegistry()).check()
     registry = InterruptedRegistry(is_read_before=is_read_before)
-    another = store_at(key_store_path, MASTER, registry)
+    another = store_at(place, MASTER, registry)
     registry.meanwhile = partial(another.key_for, TENANT, GENERAL)
-    key = store_at(key_store_path, MASTER, registry).key_for(TENANT, GENERAL)
+    key = store_at(place, MASTER, registry).key_for(TENANT, GENERAL)
     assert key == another.key_for(TENANT, GENERAL)
 
 

@@ -75,7 +75,11 @@ def test_doctor_names_settings_that_bring_content_into_the_servers_log(database:
     assert database_log() == "has neither statements nor values"
 
 
-def test_it_refuses_a_database_that_a_newer_release_has_migrated(database: Clone, superuser: Superuser) -> None:
+def test_it_refuses_a_database_that_another_release_has_migrated(database: Clone, superuser: Superuser) -> None:
+    row = "django_migrations WHERE app = 'vault' AND name = '0001_initial'"
+    assert superuser().execute(f"DELETE FROM {row}".encode()).rowcount == 1
+    with pytest.raises(Unavailable, match=r"lacks a migration of this release \(vault.0001_initial\): run `manage.py"):
+        refuse_unsafe_role()
     superuser().execute("INSERT INTO django_migrations (app, name, applied) VALUES ('vault', '9999_later', now())")
     with pytest.raises(Unavailable, match=r"^A newer release has migrated the database \(vault.9999_later\)"):
         refuse_unsafe_role()
