@@ -118,6 +118,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/memories/bulk/": "shows what the caller sent, as memories/ does",
     "admin/": "tables of operators, without columns of content",
     **dict.fromkeys(("persona/", "ui/"), "names of personas, and invented content"),
+    **dict.fromkeys(
+        ("api/v1/pipelines/", "api/v1/pipelines/run/"),
+        "what the caller wrote; its steps read as memories/ does: tests/vault/pipelines",
+    ),
     **dict.fromkeys(("api/v1/memories/facets/", "api/v1/views/", "memories/views/"), "labels, counts and addresses"),
     **dict.fromkeys(("memories/bulk/", "memories/new/"), "show what the caller sent"),
     "api/v1/memories/actions/": "ids and counts",
