@@ -1,14 +1,20 @@
 """pipelines/ of the REST API: several operations run as one, all or none, with the rights of whoever runs them."""
 
+from collections.abc import Callable
 from typing import Any
 
+import psycopg
+
+from governance.tasks import schedules_start_task
 from tests.factories import ApiReply, World
 from tests.governance.tenants.test_bound_keys import create_bound_client
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.api.openapi import faults_of
+from tests.vault.outbox import run_jobs
 from vault.pipelines.rules import MOST_STEPS
 
+Superuser = Callable[[], psycopg.Connection]
 NOTES = {"namespace": "/team/notes"}
 TEXTS = (
     "The heron nests by the river in spring. The heron eats fish from the river.",
@@ -154,3 +160,33 @@ def test_runs_and_stored_pipelines_stay_within_the_rights_of_the_runner(
     assert fields_at_fault(alice.patch(address, {"steps": [{"op": "explode"}]})) == {"steps.0"}
     assert alice.post(f"{address}run/").json["steps"][1]["ids"] == ids
     assert (alice.delete(address).status, alice.get(address).status) == (204, 404)
+
+
+def test_schedule_and_ended_import_run_a_pipeline_of_the_owner(
+    olivia: Contract, alice: Contract, bob: Contract, superuser: Superuser
+) -> None:
+    ids = _fill(alice)
+    steps = [LISTED, {"op": "tag", "ids": "$1.ids", "tags": ["seen"]}]
+    mine, others = (client.post("pipelines/", {"name": "Tag", "steps": steps}).json["id"] for client in (olivia, alice))
+    schedule = {"kind": "pipeline.run", "cron": "0 3 * * 1"}
+    wrong = olivia.post("schedules/", {**schedule, "settings": {"pipeline": "x"}})
+    assert fields_at_fault(wrong) == {"settings.pipeline"}
+    assert bob.post("schedules/", {**schedule, "settings": {"pipeline": mine}}).status == 403
+    made, foreign = (
+        olivia.post("schedules/", {**schedule, "settings": {"pipeline": one, "on": event}}).json["id"]
+        for one, event in ((mine, "import"), (others, ""))
+    )
+    due = "UPDATE governance_schedule SET next_run_at = now() - interval '1 minute' WHERE id = %s"
+    for one in (made, foreign):
+        superuser().execute(due, [one])
+    schedules_start_task()
+    run_jobs()
+    rows = olivia.get("schedules/").json["results"]
+    ended = {row["settings"]["pipeline"]: olivia.get(f"jobs/{row['last_job']}/").json["status"] for row in rows}
+    assert ended == {mine: "succeeded", others: "failed"}
+    assert _ids(alice, "/team/notes", tags="seen") == ids
+    file = b"content\nThe otter swims.\n"
+    imported = alice.raw("imports/?format=csv&namespace=/team/notes", file, content_type="application/octet-stream")
+    assert imported.status == 202, imported
+    run_jobs()
+    assert len(_ids(alice, "/team/notes", tags="seen")) == 4, "the import started the pipeline again"
