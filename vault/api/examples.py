@@ -7,16 +7,14 @@ from typing import Any
 
 from django.conf import settings
 
+from vault.pipelines.examples import EXAMPLES as PIPELINES
+
 MEMORY = "0198f3a0-0000-7000-8000-000000000001"
 MEMBER = "0198f3a0-0000-7000-8000-000000000002"
 OTHER_MEMORY = "0198f3a0-0000-7000-8000-000000000005"
 PACK_VERSION = "0198f3a0-0000-7000-8000-000000000006"
 PUBLICATION = "0198f3a0-0000-7000-8000-000000000007"
-WEEKLY_DIGEST = [
-    {"op": "list", "filters": {"namespace": {"under": "/team/notes"}}, "since_days": 7},
-    {"op": "summarise", "ids": "$1.ids"},
-    {"op": "add", "content": "$2.text", "title": "Weekly digest", "namespace": "/team/digests"},
-]
+WEEKLY_DIGEST = PIPELINES["digest"]
 EXAMPLES: dict[str, Any] = {
     "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
     "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},

@@ -1,5 +1,6 @@
 """pipelines/ of the REST API: several operations run as one, all or none, with the rights of whoever runs them."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import psycopg
 from governance.tasks import schedules_start_task
 from tests.factories import ApiReply, World
 from tests.governance.tenants.test_bound_keys import create_bound_client
+from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.api.openapi import faults_of
@@ -190,3 +192,26 @@ def test_schedule_and_ended_import_run_a_pipeline_of_the_owner(
     assert imported.status == 202, imported
     run_jobs()
     assert len(_ids(alice, "/team/notes", tags="seen")) == 4, "the import started the pipeline again"
+
+
+def test_page_shows_steps_in_words_tries_runs_and_saves_them(world: World, alice: Contract) -> None:
+    ids = _fill(alice)
+    browser = signed_in(world.alice)
+    assert "Weekly digest" in browser.get("/pipelines/").text
+    example = browser.get("/pipelines/new/?example=archive").text
+    assert "the memories of step 1" in example
+    form = {"name": "Tidy", "steps": json.dumps([LISTED, {"op": "archive", "ids": "$1.ids"}])}
+    tried = browser.post("/pipelines/new/", {**form, "action": "dry"})
+    assert (tried.status_code, tried.text.count("3 memories"), "Nothing was changed." in tried.text) == (200, 2, True)
+    assert f'href="/memories/{ids[0]}/"' in tried.text
+    saved = browser.post("/pipelines/new/", {**form, "action": "save"})
+    assert saved.status_code == 303
+    wrong = browser.post(saved["Location"], {**form, "steps": '[{"op": "archive", "ids": "$2.ids"}]'})
+    assert (wrong.status_code, "steps.0.ids" in wrong.text) == (422, True)
+    viewer = signed_in(world.bob).post("/pipelines/new/", {**form, "action": "run"})
+    assert (viewer.status_code, "Step 2 (archive)" in viewer.text, len(_ids(alice, "/team/notes"))) == (403, True, 3)
+    assert signed_in(world.bob).get(saved["Location"]).status_code == 404
+    assert browser.post(saved["Location"], {**form, "action": "run"}).status_code == 200
+    assert _ids(alice, "/team/notes") == []
+    assert browser.post(f"{saved['Location']}remove/")["Location"] == "/pipelines/"
+    assert "Tidy" not in browser.get("/pipelines/").text
