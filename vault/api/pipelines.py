@@ -13,6 +13,7 @@ from governance.actor import Actor
 from governance.api.descriptions import DRY_RUN, ONCE, describe
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, flag, heavy, refuse_unknown_parameters
+from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
@@ -20,7 +21,7 @@ from vault.api.fields import refuse_deep
 from vault.api.inputs import NoInput, read
 from vault.api.schema import Schema
 from vault.pipelines.rules import MOST_STEPS, OPS, Step, steps_json, steps_read
-from vault.pipelines.runs import StepResult, pipeline_run
+from vault.pipelines.runs import StepResult, pipeline_run, run_apply, run_prepare
 from vault.pipelines.services import (
     LONGEST_NAME,
     PipelineDraft,
@@ -178,13 +179,12 @@ def _run(
         results = pipeline_run(actor=actor, steps=steps, pipeline_id=pipeline_id, is_dry=True)
         return Response(_run_json(results, dry_run=True))
     with view.once() as once:
-
-        def store(results: Sequence[StepResult]) -> None:
-            shows = tuple(dict.fromkeys(cube_id for result in results if result.text for cube_id in result.ids))
-            once.store(Reply(200, _run_json(results), shows=shows))
-
         if once.reply is None:
-            pipeline_run(actor=actor, steps=steps, pipeline_id=pipeline_id, within=store)
+            prepared = run_prepare(actor=actor, steps=steps)
+            with acting(actor):
+                results = run_apply(prepared, pipeline_id)
+                shows = dict.fromkeys(cube_id for result in results if result.text for cube_id in result.ids)
+                once.store(Reply(200, _run_json(results), shows=tuple(shows)))
     return once.response()
 
 

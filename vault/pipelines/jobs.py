@@ -11,7 +11,6 @@ from pydantic_core import PydanticCustomError
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic
-from vault.cubes.writer.prepared_texts import provide_texts
 from vault.pipelines.runs import run_apply, run_prepare
 from vault.pipelines.services import pipeline_get
 
@@ -44,8 +43,7 @@ def pipeline_run_job(run: JobRun) -> Callable[[], Step]:
     prepared = run_prepare(actor=run.actor, steps=pipeline.steps)
 
     def write() -> Step:
-        with provide_texts(prepared.texts):
-            results = run_apply(prepared, pipeline.id)
+        results = run_apply(prepared, pipeline.id)
         ids = list(dict.fromkeys(str(cube_id) for result in results for cube_id in result.ids))
         return Step(done=len(ids), total=len(ids), result={"memory_ids": ids})
 

@@ -1,7 +1,7 @@
 """Runs of pipelines: reading steps first, then all changes in one transaction, with one audit entry for the run."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -104,30 +104,15 @@ class PreparedRun:
     texts: PreparedTexts
 
 
-Stored = Callable[[Sequence[StepResult]], None]
-
-
 def pipeline_run(
-    *,
-    actor: Actor,
-    steps: Sequence[Step],
-    pipeline_id: UUID | None = None,
-    is_dry: bool = False,
-    within: Stored = lambda results: None,
+    *, actor: Actor, steps: Sequence[Step], pipeline_id: UUID | None = None, is_dry: bool = False
 ) -> tuple[StepResult, ...]:
-    """Run the steps, all or none. is_dry: roll back all changes. within: called in the transaction of the changes.
-
-    Raises Forbidden; Invalid; the error of the first step that fails, which names the step.
-    Writes: AuditEntry, and what the services of the steps write.
-    """
+    """Run the steps, all or none. is_dry: roll back all changes. Raises and writes as `run_prepare` and `run_apply`."""
     authorize(actor, Permission.MEMORY_READ)
     prepared = run_prepare(actor=actor, steps=steps)
-    with provide_texts(prepared.texts), acting(actor):
+    with acting(actor):
         results = run_apply(prepared, pipeline_id)
-        if is_dry:
-            transaction.set_rollback(True)
-        else:
-            within(results)
+        transaction.set_rollback(is_dry)
     return results
 
 
@@ -152,21 +137,23 @@ def run_prepare(*, actor: Actor, steps: Sequence[Step]) -> PreparedRun:
 
 
 def run_apply(prepared: PreparedRun, pipeline_id: UUID | None = None) -> tuple[StepResult, ...]:
-    """Apply the changes of a prepared run. Use inside `acting` and `provide_texts`.
+    """Apply the changes of a prepared run in one transaction.
 
-    Raises the error of the first step that fails. Writes: AuditEntry, and what the services of the steps write.
+    Raises the error of the first step that fails, which names the step. Writes: AuditEntry, and what the services of
+    the steps write.
     """
     actor = prepared.actor
     authorize(actor, Permission.MEMORY_READ)
     results = list(prepared.results)
-    for step in prepared.steps[len(results) :]:
-        with _name_step(len(results), step):
-            results.append(_apply(actor, step, results))
-    touched = dict.fromkeys(cube_id for result in results for cube_id in result.ids)
-    detail: dict[str, Any] = {"steps": ", ".join(step.op for step in prepared.steps)}
-    if pipeline_id is not None:
-        detail["pipeline"] = str(pipeline_id)
-    record(actor=actor, verb=Verb.PIPELINE_RUN, object_type="memory", object_ids=list(touched), detail=detail)
+    with provide_texts(prepared.texts), acting(actor):
+        for step in prepared.steps[len(results) :]:
+            with _name_step(len(results), step):
+                results.append(_apply(actor, step, results))
+        touched = dict.fromkeys(cube_id for result in results for cube_id in (*result.originals, *result.ids))
+        detail: dict[str, Any] = {"steps": ", ".join(step.op for step in prepared.steps)}
+        if pipeline_id is not None:
+            detail["pipeline"] = str(pipeline_id)
+        record(actor=actor, verb=Verb.PIPELINE_RUN, object_type="memory", object_ids=list(touched), detail=detail)
     return tuple(results)
 
 

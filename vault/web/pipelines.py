@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -186,7 +186,7 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
     except Unavailable:
         raise
     except Invalid as failure:
-        faults = fault_texts(failure.errors) or [_make_fault(failure)]
+        faults = [_name_step(fault) for fault in fault_texts(failure.errors)] or [_make_fault(failure)]
         return _draw(request, actor, found, written, faults=faults, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except DomainError as failure:
         if isinstance(failure, Forbidden):
@@ -196,6 +196,16 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
         return _draw(request, actor, found, written, faults=[_make_fault(failure)], status=failure.status)
     shown = [_describe_result(result, is_dry=is_dry) for result in results]
     return _draw(request, actor, found, written, results=shown, is_dry=is_dry)
+
+
+def _name_step(fault: Fault) -> Fault:
+    """Return the fault of an argument with the number of its step in words."""
+    first, _dot, rest = str(fault.label).partition(".")
+    number, _dot, name = rest.partition(".")
+    if first != "steps" or not number.isdigit():
+        return fault
+    label = _("Step %(number)s") % {"number": int(number) + 1}
+    return replace(fault, label=f"{label}, {name}" if name else label)
 
 
 def _make_fault(failure: DomainError) -> Fault:
