@@ -23,12 +23,12 @@ TEXTS = (
     "The river floods in spring near the heron nests.",
     "Call ann@birds.example about the heron nests by the river.",
 )
-DIGEST = [
+DIGEST: list[dict[str, Any]] = [
     {"op": "list", "filters": NOTES, "since_days": 7},
     {"op": "summarise", "ids": "$1.ids", "sentences": 2},
     {"op": "add", "content": "This week:\n$2.text", "title": "Digest", "namespace": "/team/digests"},
 ]
-LISTED = {"op": "list", "filters": NOTES}
+LISTED: dict[str, Any] = {"op": "list", "filters": NOTES}
 
 
 def _fill(alice: Contract) -> list[str]:
@@ -67,7 +67,10 @@ def test_steps_run_as_one_once_and_are_audited_as_one(world: World, alice: Contr
 def test_failing_third_step_leaves_nothing_changed(world: World, alice: Contract, olivia: Contract) -> None:
     ids = _fill(alice)
     assert olivia.post(f"memories/{ids[1]}/freeze/", {"reason": "Case 17"}).status == 200
-    steps = [{"op": "tag", "ids": [ids[0]], "tags": ["old"]}, {"op": "copy", "ids": [ids[0]], "namespace": "/team/c"}]
+    steps: list[dict[str, Any]] = [
+        {"op": "tag", "ids": [ids[0]], "tags": ["old"]},
+        {"op": "copy", "ids": [ids[0]], "namespace": "/team/c"},
+    ]
     before = [alice.get(f"memories/{memory_id}/").json for memory_id in ids]
     failed = _run(alice, *steps, {"op": "archive", "ids": ids})
     assert (failed.status, failed.json["code"]) == (423, "held")
@@ -95,7 +98,7 @@ def test_each_operation_does_what_its_own_service_does(world: World, alice: Cont
     assert merged.status == 200, merged.json
     (fused,) = _ids(alice, "/team/merged")
     assert (merged.json["steps"][3]["ids"], alice.get(f"memories/{fused}/").json["layer"]) == ([fused], "mid_term")
-    later = [{"op": "expire", "ids": "$1.ids", "in_days": 30}, {"op": "archive", "ids": "$1.ids"}]
+    later: list[dict[str, Any]] = [{"op": "expire", "ids": "$1.ids", "in_days": 30}, {"op": "archive", "ids": "$1.ids"}]
     assert _run(alice, LISTED, *later).status == 200
     assert (_ids(alice, "/team/notes"), len(_ids(alice, "/team/notes", state="archived"))) == ([], 3)
     restored = _run(alice, {"op": "list", "filters": NOTES, "inactive": True}, {"op": "restore", "ids": "$1.ids"})
