@@ -32,6 +32,7 @@ from governance.pages import First
 from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, Verb
+from vault.content.blobs import with_blobs
 from vault.content.drafts import CubeDraft
 from vault.cubes.filters import asks_for_state, filter_read, message_condition
 from vault.cubes.lookup import locate_readable
@@ -178,6 +179,7 @@ def _name_step(number: int, step: Step) -> Iterator[None]:
         raise
 
 
+@with_blobs
 def _read(actor: Actor, step: Step, results: Sequence[StepResult]) -> StepResult:
     match step:
         case ListStep():
