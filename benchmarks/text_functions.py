@@ -43,6 +43,7 @@ from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, rem
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, check_path, private_path
 from vault.packs.wordings import plain
+from vault.pipelines.rules import fill_texts
 from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.reranker import OverlapReranker
 from vault.reader.rules import (
@@ -88,6 +89,7 @@ NOT_A_TEXT = {
     "governance.versions": "LIST",  # headers, which the server bounds
     "governance.transport": "_LINE_END _EVENT_END _UNSTORABLE",  # answers of other servers, one character after another
     "vault.index.value_order": "_TIME",  # a value of metadata, matched whole
+    "vault.pipelines.rules": "IDS",  # references to steps, matched whole
     "vault.exchange.item_drafts": "FULL_NAME",  # names of packs, matched whole
 }
 
@@ -423,6 +425,7 @@ FUNCTIONS = (
         "broken characters", _break_lines, {"governance.api.fields": "BROKEN", "vault.cubes.filters": "BROKEN"}
     ),
     TextFunction("broken characters of a file", is_broken, {"vault.exchange.items": "BROKEN"}),
+    TextFunction("texts of steps", lambda text: fill_texts(text, ["x"] * 99), {"vault.pipelines.rules": "TEXT"}),
     TextFunction("words of a copy", plain, {"vault.packs.wordings": "_WORDS"}),
     TextFunction(
         "hashing embedder",

@@ -239,6 +239,10 @@ class Verb(StrEnum):
     TEMPLATE_READ = "template.read"
     VIEW_CREATED = "view.created"
     VIEW_REMOVED = "view.removed"
+    PIPELINE_CREATED = "pipeline.created"
+    PIPELINE_CHANGED = "pipeline.changed"
+    PIPELINE_REMOVED = "pipeline.removed"
+    PIPELINE_RUN = "pipeline.run"
     OPERATOR_CHANGED = "operator.changed"
     OPERATOR_VIEWED = "operator.viewed"
     SEGMENT_CHANGED = "segment.changed"
@@ -343,6 +347,7 @@ class Topic(StrEnum):
     BEHAVIOUR_UPDATE = "behaviour.update"
     SUMMARIES_WRITE = "summaries.write"
     MEMORIES_IMPORT = "memories.import"
+    PIPELINE_RUN = "pipeline.run"
     UPLOADS_DUE = "uploads.due"
     MEMORIES_SYNC = "memories.sync"
 

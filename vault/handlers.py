@@ -36,6 +36,7 @@ from vault.overview.counts import counts_write
 from vault.overview.digests import digests_send
 from vault.packs import services as packs
 from vault.packs.listings import listings_embed
+from vault.pipelines import jobs as pipelines
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
 from vault.store import comparison, installation
@@ -62,6 +63,7 @@ JOBS = (
     namespace_move,
     quarantine,
     packs,
+    pipelines,
     replay,
     restoration,
     retention,

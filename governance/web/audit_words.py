@@ -74,6 +74,7 @@ PHRASES: dict[str, Promise] = {
     Verb.MEMORY_TRANSITIONED: gettext_lazy("changed the state of %(what)s from %(from)s to %(to)s"),
     Verb.MEMORY_PROMOTED: gettext_lazy("moved %(what)s to another layer"),
     Verb.CONTEXT_READ: gettext_lazy("received %(what)s as a context"),
+    Verb.MEMORY_RELATED: gettext_lazy("changed the relations of %(what)s"),
     Verb.MEMORY_UPDATED: gettext_lazy("corrected %(what)s"),
     Verb.INVITATION_CREATED: gettext_lazy("invited %(what)s as %(role)s"),
     Verb.INVITATION_ACCEPTED: gettext_lazy("joined by the invitation of %(what)s"),
@@ -122,6 +123,7 @@ PHRASES: dict[str, Promise] = {
     Verb.DELIVERY_REPLAYED: gettext_lazy("sent an event to %(what)s again"),
     Verb.WEBHOOK_TESTED: gettext_lazy("tested %(what)s"),
     Verb.WEBHOOK_ROTATED: gettext_lazy("made a new secret for %(what)s"),
+    Verb.PIPELINE_RUN: gettext_lazy("ran a pipeline on %(what)s"),
     Verb.QUOTA_CHANGED: gettext_lazy("changed the quota %(what)s"),
 }
 
@@ -174,6 +176,7 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "model_endpoint": lambda n: ngettext("%(n)s language model", "%(n)s language models", n),
         "tenant": lambda n: ngettext("%(n)s organisation", "%(n)s organisations", n),
         "view": lambda n: ngettext("%(n)s saved view", "%(n)s saved views", n),
+        "pipeline": lambda n: ngettext("%(n)s pipeline", "%(n)s pipelines", n),
         "pack": lambda n: ngettext("%(n)s pack", "%(n)s packs", n),
         "pack_version": lambda n: ngettext("%(n)s version of a pack", "%(n)s versions of a pack", n),
         "subscription": lambda n: ngettext("%(n)s subscription", "%(n)s subscriptions", n),

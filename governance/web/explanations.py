@@ -29,6 +29,12 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("Open the address that the server printed, or have this name added to its settings."),
     ),
     "unauthenticated": Explanation(_("Sign in first."), _("Only members may do this.")),
+    "unknown_persona": Explanation(
+        _("No persona of yours has this name."), _("Choose one from the list, or make it first.")
+    ),
+    "namespace_not_empty": Explanation(
+        _("The namespace is not empty."), _("Move or delete its memories and the namespaces below it first.")
+    ),
     "not_found": Explanation(
         _("There is nothing here."), _("It was deleted, has expired, never existed, or you may not see it.")
     ),

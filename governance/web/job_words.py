@@ -42,6 +42,7 @@ KINDS: dict[str, Promise] = {
     Topic.CONFLICTS_PROPOSE: _("Ask about contradictions"),
     Topic.BEHAVIOUR_UPDATE: _("Update heat and importance"),
     Topic.SUMMARIES_WRITE: _("Write summaries"),
+    Topic.PIPELINE_RUN: _("Run a pipeline"),
 }
 MEANINGS: dict[str, Promise] = {
     Topic.MEMORIES_EXPORT: _("Notes memories for a download, and keeps the last exports."),
@@ -54,6 +55,7 @@ MEANINGS: dict[str, Promise] = {
     Topic.FUSIONS_PROPOSE: _("Proposes fusions of memories that say the same, or nearly."),
     Topic.CONFLICTS_PROPOSE: _("Asks which one holds of two memories that contradict each other."),
     Topic.SUMMARIES_WRITE: _("Sums up namespaces and conversations that changed since their last summary."),
+    Topic.PIPELINE_RUN: _("Runs the steps of one of your pipelines as one: all or none."),
     Topic.BEHAVIOUR_UPDATE: _("Computes heat and importance of memories from how often they were used."),
 }
 # "A run now would …": the effects of kinds that do not change memories.

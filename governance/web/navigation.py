@@ -83,7 +83,8 @@ GROUPS = (
         _("Operate"),
         (
             Page("jobs", _("Jobs"), "clock-play", (Permission.JOB_READ,), "j"),
-            Page("pipelines", _("Pipelines"), "calendar-event", (Permission.OPERATIONS_MANAGE,), "n"),
+            Page("pipelines", _("Pipelines"), "git-merge", (Permission.MEMORY_READ,)),
+            Page("schedules", _("Schedules"), "calendar-event", (Permission.OPERATIONS_MANAGE,), "n"),
             Page("exchange", _("Import and export"), "upload", (Permission.MEMORY_READ,)),
             Page("integrations", _("Integrations"), "plug-connected", (Permission.OPERATIONS_MANAGE,), "i"),
         ),

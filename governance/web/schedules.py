@@ -51,13 +51,14 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "at": "03:00",
             "timezone": timezone.get_current_timezone_name(),
             "enabled": True,
+            "settings": {name: value for name, value in request.GET.items() if name != "kind"},
         }
         return _form(request, ScheduleForm(initial=initial, kind=kind), kind)
     form = ScheduleForm(request.POST, kind=kind)
     try:
         if form.is_valid():
             schedule_create(actor=actor, draft=form.draft(kind))
-            return see_other(reverse("pipelines"))
+            return see_other(reverse("schedules"))
     except Invalid as failure:
         form.blame(failure)
     return _form(request, form, kind)
@@ -76,7 +77,7 @@ def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpRespo
     try:
         if form.is_valid():
             schedule_update(actor=actor, schedule_id=schedule_id, changes=form.changes())
-            return see_other(reverse("pipelines"))
+            return see_other(reverse("schedules"))
     except Invalid as failure:
         form.blame(failure)
     return _form(request, form, found.kind, more)
@@ -101,7 +102,7 @@ def schedule_start(request: HttpRequest, actor: Actor, schedule_id: UUID) -> Htt
 @page
 def schedule_end(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
     schedule_remove(actor=actor, schedule_id=schedule_id)
-    return see_other(reverse("pipelines"))
+    return see_other(reverse("schedules"))
 
 
 def _describe_effect(request: HttpRequest, actor: Actor, found: "Schedule") -> str:

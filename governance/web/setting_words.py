@@ -20,6 +20,7 @@ LABELS: dict[str, Promise] = {
     "on": _("Runs also after"),
     "peer": _("Id of the other installation"),
     "persona": _("Persona"),
+    "pipeline": _("Id of the pipeline"),
     "purge": _("Erase memories after the grace period"),
     "repair": _("Repair what is found"),
     "sentences": _("Sentences of a summary at most"),
@@ -45,6 +46,12 @@ CHOICES: dict[tuple[str, str], dict[str, Promise]] = {
     },
     (Topic.MEMORIES_EXPORT, "on"): {
         "": _("Nothing else"),
+        "pack": _("A pack was built"),
+        "namespace": _("A namespace was moved or restored"),
+    },
+    (Topic.PIPELINE_RUN, "on"): {
+        "": _("Nothing else"),
+        "import": _("An import has ended"),
         "pack": _("A pack was built"),
         "namespace": _("A namespace was moved or restored"),
     },

@@ -119,6 +119,7 @@ APP_RIGHTS = {
     "vault_cubegrant": "DELETE INSERT SELECT",
     "vault_namespacegrant": "DELETE INSERT SELECT",
     "vault_summary": ALL,
+    "vault_pipeline": ALL,
     "vault_savedview": "DELETE INSERT SELECT",
     "vault_dailycount": "DELETE INSERT SELECT",
     "vault_actionitem": "INSERT SELECT",

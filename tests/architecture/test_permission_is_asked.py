@@ -147,6 +147,7 @@ LISTED_ABOVE = {
     ("vault.exchange.item_drafts", "origin_metadata"),  # of a memory in the caller's own file
     ("vault.exchange.imported_states", "write_states"),  # of memories that the caller just stored
     ("governance.outbox.claims", "event_claim"),  # the caller's own transaction wrote the event
+    ("vault.pipelines.runs", "pipeline_run"),  # each step asks; the id of the pipeline is only recorded
     ("vault.web.agents", "agent"),  # asks for the whole audit log, of which the calls of a key are a part
 }
 

@@ -118,6 +118,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/memories/bulk/": "shows what the caller sent, as memories/ does",
     "admin/": "tables of operators, without columns of content",
     **dict.fromkeys(("persona/", "ui/"), "names of personas, and invented content"),
+    **dict.fromkeys(
+        ("api/v1/pipelines/", "api/v1/pipelines/run/", "pipelines/"),
+        "what the caller wrote; its steps read as memories/ does: tests/vault/pipelines",
+    ),
     **dict.fromkeys(("api/v1/memories/facets/", "api/v1/views/", "memories/views/"), "labels, counts and addresses"),
     **dict.fromkeys(("memories/bulk/", "memories/new/"), "show what the caller sent"),
     "api/v1/memories/actions/": "ids and counts",
@@ -162,7 +166,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
     ),
     **dict.fromkeys(("api/v1/reviews/quarantine/", "reviews/quarantine/"), "ids, counts and names of keys alone"),
-    **dict.fromkeys(("jobs/schedules/", "pipelines/"), "kinds of jobs, times and counts"),
+    **dict.fromkeys(("jobs/schedules/", "schedules/"), "kinds of jobs, times and counts"),
     **dict.fromkeys(
         ("api/v1/subscriptions/", "api/v1/contracts/"),
         "names of packs, terms and counts",

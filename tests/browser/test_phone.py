@@ -22,7 +22,7 @@ PAGES = (
     "/access/",
     "/policies/",
     "/quotas/",
-    "/pipelines/",
+    "/schedules/",
     "/settings/members/",
     "/settings/keys/",
     "/account/",

@@ -68,6 +68,7 @@ from vault.namespaces.mounts import MountDraft, mount_create
 from vault.overview.counts import counts_write
 from vault.packs.scan import LeavingRules
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
+from vault.pipelines.services import PipelineDraft, pipeline_create
 from vault.reader.services import Message, messages_read
 from vault.store.proposals import ProposalDraft, proposal_create
 from vault.store.publications import PublicationDraft, publication_create
@@ -124,6 +125,7 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
+    pipeline_create(actor=actor, draft=PipelineDraft(f"{canary} pipeline", [{"op": "search", "query": canary}]))
     action_create(
         actor=actor, draft=ActionDraft("tag", ids=(cube_id,), arguments=BulkArguments(tags=(f"{canary}-tag-2",)))
     )

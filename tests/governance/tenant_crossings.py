@@ -48,6 +48,7 @@ TABLES = {
     "persona_id": "governance_persona",
     "policy_id": "governance_policy",
     "proposal_id": "vault_packproposal",
+    "pipeline_id": "vault_pipeline",
     "publication_id": "vault_publication",
     "report_id": "vault_packreport",
     "review_id": "vault_review",

@@ -7,11 +7,14 @@ from typing import Any
 
 from django.conf import settings
 
+from vault.pipelines.examples import EXAMPLES as PIPELINES
+
 MEMORY = "0198f3a0-0000-7000-8000-000000000001"
 MEMBER = "0198f3a0-0000-7000-8000-000000000002"
 OTHER_MEMORY = "0198f3a0-0000-7000-8000-000000000005"
 PACK_VERSION = "0198f3a0-0000-7000-8000-000000000006"
 PUBLICATION = "0198f3a0-0000-7000-8000-000000000007"
+WEEKLY_DIGEST = PIPELINES["digest"]
 EXAMPLES: dict[str, Any] = {
     "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
     "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
@@ -45,6 +48,9 @@ EXAMPLES: dict[str, Any] = {
     "namespaces_move": {"path": "/archive/clinic"},
     "namespaces_restore": {"as_of": "2026-01-31T12:00:00Z"},
     "mounts_create": {"namespace": "/team/notes", "task_id": "ticket-17"},
+    "pipelines_create": {"name": "Weekly digest", "steps": WEEKLY_DIGEST},
+    "pipelines_update": {"name": "Digest of the week"},
+    "pipelines_run_steps": {"steps": WEEKLY_DIGEST},
     "views_create": {"name": "School", "query": "q=school&layer=long_term"},
     "sync_peers_add": {
         "name": "Desktop",

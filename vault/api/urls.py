@@ -46,6 +46,7 @@ from vault.api.packs import (
     PackVersionYankView,
     PackView,
 )
+from vault.api.pipelines import PipelineRunView, PipelinesView, PipelineView, StepsRunView
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
 from vault.api.proposals import ProposalAcceptView, ProposalDeclineView, ProposalsView, SubscriptionProposalsView
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
@@ -162,6 +163,10 @@ urlpatterns = [
     path("personas/<uuid:persona_id>/working-set/", WorkingSetView.as_view()),
     path("personas/<uuid:persona_id>/replay/", ReplayView.as_view()),
     path("personas/<uuid:persona_id>/settings/", ConstantsView.as_view()),
+    path("pipelines/", PipelinesView.as_view()),
+    path("pipelines/run/", StepsRunView.as_view()),
+    path("pipelines/<uuid:pipeline_id>/", PipelineView.as_view()),
+    path("pipelines/<uuid:pipeline_id>/run/", PipelineRunView.as_view()),
     path("views/", ViewsView.as_view()),
     path("views/<uuid:view_id>/", ViewView.as_view()),
     path("conversations/", ConversationsView.as_view()),

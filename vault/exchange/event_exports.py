@@ -1,4 +1,4 @@
-"""Exports that an event starts: a pack is ready, a namespace was moved or restored."""
+"""Exports and pipelines that an event starts: an import has ended, a pack is ready, a namespace was moved."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,14 @@ from governance.vocabulary import Topic
 
 
 def exports_start(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Start the scheduled exports that wait for these events, each once. Writes: Job …, Schedule …, AuditEntry …."""
+    """Start the scheduled exports and pipelines that wait for these events, each once.
+
+    Writes: Job …, Schedule …, AuditEntry ….
+    """
     events = {str(payload["event"]) for payload in payloads}
 
     def write() -> None:
-        schedules_start_on(actor=actor, kind=Topic.MEMORIES_EXPORT, events=events)
+        for kind in (Topic.MEMORIES_EXPORT, Topic.PIPELINE_RUN):
+            schedules_start_on(actor=actor, kind=kind, events=events)
 
     return write

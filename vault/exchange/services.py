@@ -22,6 +22,7 @@ from governance.jobs.services import job_create
 from governance.keys.envelopes import envelope_read, exchange_key, is_envelope
 from governance.keys.services import TokenMaker, token_maker
 from governance.keys.signing_keys import export_signing_key, signing_key
+from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.builder import texts_index
@@ -278,6 +279,7 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
         }
         if done >= total:
             job_parts_drop(run.actor, run.job_id)
+            _announce_end(run)
         return Step(state={} if done < total else None, done=done, result=result)
 
     return write
@@ -300,7 +302,15 @@ def _conversation_step(run: JobRun, heading: bytes, line: bytes) -> Step:
         stored=stored, present=report.present, pages=report.pages
     )
     result = {**known, "stored": counts.stored, "counts": asdict(counts), **left_out.write()}
-    return Step(state={} if done < (run.total or 0) else None, done=done, result=result)
+    is_last = done >= (run.total or 0)
+    if is_last:
+        _announce_end(run)
+    return Step(state=None if is_last else {}, done=done, result=result)
+
+
+def _announce_end(run: JobRun) -> None:
+    """Let schedules start that run after an import. Writes: OutboxEvent."""
+    emit(actor=run.system, topic=Topic.EXPORTS_DUE, payload={"event": "import"})
 
 
 def subjects_list(request: bytes) -> set[str]:

@@ -15,6 +15,7 @@ from vault.models.model_endpoint import ModelEndpoint
 from vault.models.mount import Mount
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.pack import Listing, Pack, PackVersion, Publication
+from vault.models.pipeline import Pipeline
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
 from vault.models.state_transition import StateTransition
@@ -69,6 +70,7 @@ __all__ = [
     "Page",
     "PastDeletion",
     "PiiFinding",
+    "Pipeline",
     "Posting",
     "Publication",
     "Review",

@@ -168,6 +168,13 @@ MESSAGES = {
     "string_too_long": "{max_length} characters or fewer are needed",
     "too_long": "{max_length} or fewer are needed",
     "frozen_set_type": "a list is needed",
+    "tuple_type": "a list is needed",
+    "too_short": "{min_length} or more are needed",
+    "extra_forbidden": "unknown field: remove it, or correct its name",
+    "union_tag_not_found": "`op` is needed",
+    "union_tag_invalid": "unknown operation; known are {expected_tags}",
+    "dict_type": "an object is needed",
+    "model_attributes_type": "an object is needed",
     "dataclass_type": "an object is needed",
     "uuid_parsing": "an id is needed",
 }

@@ -50,6 +50,7 @@ from vault.models import (
     PackMemory,
     PackProposal,
     PackVersion,
+    Pipeline,
     Publication,
     Review,
     Subscription,
@@ -78,6 +79,7 @@ class Call:
 
 MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
 SINK = {"name": "new", "kind": "syslog", "address": "syslog+tls://log.example"}
+STEPS = [{"op": "search", "query": "nightingale"}, {"op": "add", "content": "new"}]
 ENDPOINT = {"model": "tiny", "address": "https://model.example/v1"}
 PEER = {
     "name": "of a test",
@@ -371,6 +373,11 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("namespaces/<uuid:namespace_id>/move/", "post"): [Call("namespaces/{namespace}/move/", {"path": "/brand/newest"})],
     ("views/", "post"): [Call("views/", {"name": "new", "query": "q=x"})],
     ("views/<uuid:view_id>/", "delete"): [Call("views/{view}/")],
+    ("pipelines/", "post"): [Call("pipelines/", {"name": "new", "steps": STEPS})],
+    ("pipelines/run/", "post"): [Call("pipelines/run/", {"steps": STEPS})],
+    ("pipelines/<uuid:pipeline_id>/", "patch"): [Call("pipelines/{pipeline}/", {"name": "newer"})],
+    ("pipelines/<uuid:pipeline_id>/", "delete"): [Call("pipelines/{pipeline}/")],
+    ("pipelines/<uuid:pipeline_id>/run/", "post"): [Call("pipelines/{pipeline}/run/")],
 }
 SIMULATED = {"kind": "retention", "document": {"max_seconds": 60}}
 NEEDS_NO_ROW = {
@@ -386,6 +393,8 @@ NEEDS_NO_ROW = {
     ("namespaces/<uuid:namespace_id>/entries/<str:key>/", "get"): "ids and times; no content",
     ("namespaces/<uuid:namespace_id>/summary/", "get"): "nothing is summed up here; else as quoted: test_summaries",
     ("mounts/", "get"): "paths, ids and names of tasks; no content",
+    ("pipelines/", "get"): "names and steps that the member wrote",
+    ("pipelines/<uuid:pipeline_id>/", "get"): "the same of one",
     ("views/", "get"): "names and addresses of lists; no content",
     ("provenance/key/", "get"): "a public key",
     ("exports/key/", "get"): "a public key",
@@ -522,6 +531,7 @@ def places(world: World) -> dict[str, Any]:
             "peer": SyncPeer.objects.latest("id").id,
             "endpoint": ModelEndpoint.objects.latest("id").id,
             "view": view,
+            "pipeline": Pipeline.objects.latest("id").id,
             "upload": Upload.objects.latest("id").id,
             "subject": subject,
             "pack": pack,
@@ -669,6 +679,8 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
             b"/packs/acme/nightingale",
             b"nightingale view",
             b"q=nightingale",
+            b"nightingale pipeline",
+            b'"query":"nightingale"',
             b"nightingale-task",
         ):
             shown = shown.replace(name, b"")  # an address, a path and what a member called a list
@@ -687,6 +699,7 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
         "sync/peers/<uuid:peer_id>/",
         "schedules/<uuid:schedule_id>/",
         "views/<uuid:view_id>/",
+        "pipelines/<uuid:pipeline_id>/",
         "api-keys/<uuid:key_id>/",
         "members/<uuid:member_id>/",
     ]

@@ -155,17 +155,17 @@ def test_only_who_manages_operations_may_and_a_refusal_leaves_no_row(
 
 def test_default_schedules_are_added_once_at_their_times(world: World, olivia: Contract) -> None:
     client = signed_in(world.olivia)
-    assert "Add the default schedules" in client.get("/pipelines/").text
+    assert "Add the default schedules" in client.get("/schedules/").text
     for _ in range(2):
-        added = client.post("/pipelines/defaults/")
-        assert (added.status_code, added["Location"]) == (303, "/pipelines/")
+        added = client.post("/schedules/defaults/")
+        assert (added.status_code, added["Location"]) == (303, "/schedules/")
     assert crons(olivia) == DEFAULTS
-    assert "Add the default schedules" not in client.get("/pipelines/").text
+    assert "Add the default schedules" not in client.get("/schedules/").text
 
 
 def test_kind_with_a_schedule_keeps_the_one_it_has(world: World, olivia: Contract) -> None:
     _add(olivia, kind="lifecycle.sweep", cron="0 1 * * 1", settings={})
-    assert signed_in(world.olivia).post("/pipelines/defaults/").status_code == 303
+    assert signed_in(world.olivia).post("/schedules/defaults/").status_code == 303
     assert crons(olivia) == DEFAULTS | {"lifecycle.sweep": "0 1 * * 1"}
 
 
@@ -173,8 +173,8 @@ def test_editor_adds_no_default_schedules_and_no_tenant_adds_anothers(
     world: World, olivia: Contract, charlie: Contract
 ) -> None:
     for person in (world.alice, world.bob):
-        assert signed_in(person).post("/pipelines/defaults/").status_code == 403
-    assert signed_in(world.charlie).post("/pipelines/defaults/").status_code == 303
+        assert signed_in(person).post("/schedules/defaults/").status_code == 403
+    assert signed_in(world.charlie).post("/schedules/defaults/").status_code == 303
     assert (crons(olivia), crons(charlie)) == ({}, DEFAULTS)
 
 

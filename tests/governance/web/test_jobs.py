@@ -277,20 +277,20 @@ def test_pages_tell_times_in_the_time_zone_of_their_reader(world: World) -> None
     assert ' JST">' in text_of(client, f"/jobs/{job}/")
 
 
-def test_pipelines_show_the_next_runs_and_count_what_they_would_touch(world: World) -> None:
+def test_schedules_show_the_next_runs_and_count_what_they_would_touch(world: World) -> None:
     world.client("olivia").post("memories/", {"content": "The boiler was serviced.", "namespace": "/plant"})
     client = signed_in(world.olivia)
-    assert "Nothing runs in the next 24 hours" in text_of(client, "/pipelines/")
+    assert "Nothing runs in the next 24 hours" in text_of(client, "/schedules/")
     assert client.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY | {"rhythm": "hour"}).status_code == 303
-    page = text_of(client, "/pipelines/")
+    page = text_of(client, "/schedules/")
     assert "Every hour, 30 min past" in page
     assert "Not scheduled" in page
     assert not re.search(r"would export \d", page)
     for asked in ("soon", schedule_address(client).rstrip("/").rpartition("/")[2]):
-        assert re.search(r"would export [1-9]\d* entr(y|ies)", text_of(client, f"/pipelines/?count={asked}"))
-    off = client.post(f"{schedule_address(client)}switch/", {"enabled": "no", "next": "/pipelines/"})
-    assert (off.status_code, off["Location"]) == (303, "/pipelines/")
-    assert "Nothing runs in the next 24 hours" in text_of(client, "/pipelines/?count=soon")
+        assert re.search(r"would export [1-9]\d* entr(y|ies)", text_of(client, f"/schedules/?count={asked}"))
+    off = client.post(f"{schedule_address(client)}switch/", {"enabled": "no", "next": "/schedules/"})
+    assert (off.status_code, off["Location"]) == (303, "/schedules/")
+    assert "Nothing runs in the next 24 hours" in text_of(client, "/schedules/?count=soon")
     elsewhere = client.post(f"{schedule_address(client)}switch/", {"enabled": "yes", "next": "https://evil.example/"})
     assert elsewhere["Location"] == "/jobs/"
 
@@ -302,36 +302,36 @@ def test_a_count_leads_to_memories_that_would_change(world: World, superuser: Su
     client = signed_in(world.olivia)
     sweep = NIGHTLY | {"rhythm": "hour", **SWEEP}
     assert client.post("/jobs/schedules/new/?kind=lifecycle.sweep", sweep).status_code == 303
-    page = text_of(client, "/pipelines/?count=soon")
+    page = text_of(client, "/schedules/?count=soon")
     assert f"/memories/{memory}/" in page
     assert "a memory in /kitchen" in page
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403)])
-def test_pipelines_are_for_those_who_operate_the_tenant(world: World, who: str, status: int) -> None:
+def test_list_of_schedules_is_for_those_who_operate_the_tenant(world: World, who: str, status: int) -> None:
     client = signed_in(world.person(who))
-    assert client.get("/pipelines/").status_code == status
-    assert 'href="/pipelines/"' not in text_of(client, "/jobs/")
+    assert client.get("/schedules/").status_code == status
+    assert 'href="/schedules/"' not in text_of(client, "/jobs/")
 
 
-def test_pipelines_of_another_tenant_stay_there(world: World) -> None:
+def test_schedules_of_another_tenant_stay_there(world: World) -> None:
     olivia = signed_in(world.olivia)
     olivia.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY)
     address = schedule_address(olivia)
     schedule_id = address.rstrip("/").rpartition("/")[2]
-    assert address not in text_of(signed_in(world.person("charlie")), f"/pipelines/?count={schedule_id}")
+    assert address not in text_of(signed_in(world.person("charlie")), f"/schedules/?count={schedule_id}")
 
 
 def test_every_kind_with_a_schedule_is_named_and_explained() -> None:
     assert [kind for kind in schedulable_kinds() if kind not in KINDS or not meaning_words(kind)] == []
 
 
-def test_the_page_of_pipelines_costs_few_queries(world: World) -> None:
+def test_the_page_of_schedules_costs_few_queries(world: World) -> None:
     client = signed_in(world.olivia)
     for _ in range(5):
         client.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY)
-    client.get("/pipelines/")
-    assert len(statements(client, "/pipelines/")) <= 20
+    client.get("/schedules/")
+    assert len(statements(client, "/schedules/")) <= 20
 
 
 def test_form_of_a_new_schedule_shows_its_settings_and_their_choices(world: World) -> None:
@@ -344,4 +344,4 @@ def test_next_runs_are_shown_in_the_time_zone_of_their_schedule(world: World) ->
     olivia = signed_in(world.olivia)
     form = {"rhythm": "day", "at": "03:00", "timezone": "Asia/Shanghai", "enabled": "on", **SWEEP}
     assert olivia.post("/jobs/schedules/new/?kind=lifecycle.sweep", form).status_code == 303
-    assert "03:00</time>" in olivia.get("/pipelines/").text
+    assert "03:00</time>" in olivia.get("/schedules/").text

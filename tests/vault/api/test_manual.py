@@ -202,6 +202,7 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
     "webhook_id": lambda client, world: make_object(
         client, "webhooks/", {"url": "https://a.example/", "events": ["memory.*"]}
     ),
+    "pipeline_id": lambda client, world: make_object(client, "pipelines/", {"name": "Mine", "steps": [{"op": "list"}]}),
     "schedule_id": lambda client, world: make_object(
         client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}
     ),

@@ -120,6 +120,8 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     ids |= {"{peer_id}": olivia.post("sync/peers/", peer).json["id"]}
     schedule = olivia.post("schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}).json["id"]
     listing = olivia.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
+    steps = {"name": "of a test", "steps": [{"op": "list"}]}
+    ids |= {"{pipeline_id}": olivia.post("pipelines/", steps).json["id"]}
     subject = olivia.post("subjects/", {"reference": "of-a-test"}).json["id"]
     about_it = olivia.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()

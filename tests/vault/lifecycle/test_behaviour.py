@@ -130,7 +130,7 @@ def test_preview_counts_changes_nothing_and_is_for_who_manages_operations(
     previewed = olivia.post(f"schedules/{schedule}/run/?dry_run=true", {})
     assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [memory_id])
     assert heat_and_importance(superuser, memory_id) == (0.0, 0.5)
-    page = signed_in(world.olivia).get(f"/pipelines/?count={schedule}").text
+    page = signed_in(world.olivia).get(f"/schedules/?count={schedule}").text
     assert "would change 1 memory" in page
     for client, status in ((alice, 403), (bob, 403), (charlie, 404)):
         assert client.post(f"schedules/{schedule}/run/", {}).status == status

@@ -1,4 +1,4 @@
-"""Pipelines: schedules by their next run, previews of the changes of each, and the kinds without a schedule."""
+"""Schedules by their next run, previews of the changes of each, and the kinds without a schedule."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class ShownSchedule:
 
 @require_http_methods(["GET", "HEAD"])
 @page
-def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def schedules(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the schedules. `count` in the address: the id of a schedule to preview, or `soon` for the next 24 hours."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     rows = schedules_list(actor=actor, pages=First(SCHEDULES))
@@ -75,15 +75,15 @@ def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "is_counted": bool(counted),
         "here": request.get_full_path(),
     }
-    return draw(request, "governance/jobs/pipelines.html", context)
+    return draw(request, "governance/jobs/schedules.html", context)
 
 
 @require_POST
 @page
-def pipelines_default(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def schedules_default(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Create the default schedules of a new tenant."""
     schedules_create_defaults(actor=actor)
-    return see_other(reverse("pipelines"))
+    return see_other(reverse("schedules"))
 
 
 def _sort_by_next_run(rows: "Sequence[Schedule]") -> "list[Schedule]":

@@ -1,0 +1,303 @@
+"""Pipelines: a member's own, each with its steps in words, a dry run, and a run by hand."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.denials import record_and_return_denial
+from governance.errors import DomainError, FieldError, Forbidden, Invalid, Unavailable
+from governance.vocabulary import Permission, Topic
+from governance.web.explanations import detail_of, explanation_of
+from governance.web.faults import Fault, fault_texts
+from governance.web.pages import draw, page, see_other
+from vault.pipelines.examples import EXAMPLES
+from vault.pipelines.rules import Step, ids_of, reference_number, steps_json, steps_read
+from vault.pipelines.runs import StepResult, pipeline_run
+from vault.pipelines.services import (
+    LONGEST_NAME,
+    PipelineDraft,
+    StoredPipeline,
+    pipeline_create,
+    pipeline_get,
+    pipeline_remove,
+    pipeline_update,
+    pipelines_list,
+)
+
+NAMED = 20  # memories of a result that the page names
+LONGEST_DOCUMENT = 100_000
+OPERATIONS: dict[str, Promise] = {
+    "list": gettext_lazy("List memories"),
+    "search": gettext_lazy("Search memories"),
+    "screen": gettext_lazy("Find personal data"),
+    "summarise": gettext_lazy("Sum up"),
+    "add": gettext_lazy("Add a memory"),
+    "fuse": gettext_lazy("Fuse into one"),
+    "copy": gettext_lazy("Copy"),
+    "move": gettext_lazy("Move"),
+    "tag": gettext_lazy("Tag"),
+    "expire": gettext_lazy("Set the expiry"),
+    "promote": gettext_lazy("Move to another layer"),
+    "freeze": gettext_lazy("Freeze"),
+    "unfreeze": gettext_lazy("Unfreeze"),
+    "archive": gettext_lazy("Archive"),
+    "activate": gettext_lazy("Activate"),
+    "restore": gettext_lazy("Restore"),
+    "delete": gettext_lazy("Delete"),
+    "cool": gettext_lazy("Move to cold storage"),
+    "warm": gettext_lazy("Move to hot storage"),
+    "build": gettext_lazy("Build the next version of a pack"),
+}
+ARGUMENTS: dict[str, Promise] = {
+    "filters": gettext_lazy("Filters"),
+    "since_days": gettext_lazy("Days back"),
+    "limit": gettext_lazy("At most"),
+    "inactive": gettext_lazy("Inactive ones"),
+    "query": gettext_lazy("Question"),
+    "sentences": gettext_lazy("Sentences"),
+    "content": gettext_lazy("Content"),
+    "title": gettext_lazy("Title"),
+    "namespace": gettext_lazy("Namespace"),
+    "tags": gettext_lazy("Tags"),
+    "key": gettext_lazy("Key"),
+    "reason": gettext_lazy("Reason"),
+    "expires_at": gettext_lazy("Expires"),
+    "in_days": gettext_lazy("Days from now"),
+    "layer": gettext_lazy("Layer"),
+    "pack": gettext_lazy("Pack"),
+    "changelog": gettext_lazy("Changelog"),
+}
+EXAMPLE_WORDS: dict[str, tuple[Promise, Promise]] = {
+    "digest": (gettext_lazy("Weekly digest"), gettext_lazy("Sums up the notes of a week in a new memory.")),
+    "import": (
+        gettext_lazy("Import, screen, review"),
+        gettext_lazy("Finds personal data in imported memories, and tags them for a review."),
+    ),
+    "merge": (
+        gettext_lazy("Merge the notes of two people"),
+        gettext_lazy("Copies the notes of both to a shared namespace, and fuses the copies."),
+    ),
+    "archive": (gettext_lazy("Archive a project"), gettext_lazy("Tags and archives all memories of a project.")),
+    "pack": (gettext_lazy("Refresh a pack"), gettext_lazy("Builds the next version of a pack from a namespace.")),
+}
+
+
+@dataclass(frozen=True)
+class ShownStep:
+    """A step in words. of: the memories that it takes, in words; arguments: labels and values."""
+
+    words: Promise
+    of: str
+    arguments: tuple[tuple[Promise, str], ...]
+
+
+@dataclass(frozen=True)
+class ShownResult:
+    """The result of a step in words. ids: the first NAMED memories that can be opened."""
+
+    words: Promise
+    effect: str
+    ids: tuple[UUID, ...]
+    text: str
+    job_id: UUID | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The form as it was sent: a name, and the steps as JSON."""
+
+    name: str = ""
+    document: str = ""
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """List the member's pipelines, and examples to start from."""
+    authorize(actor, Permission.MEMORY_READ)
+    rows = [(row, [OPERATIONS[step.op] for step in row.steps]) for row in pipelines_list(actor=actor)]
+    examples = [(key, name, meaning) for key, (name, meaning) in EXAMPLE_WORDS.items()]
+    context = {
+        "rows": rows,
+        "examples": examples,
+        "may_schedule": is_allowed(actor, Permission.OPERATIONS_MANAGE),
+        "may_audit": is_allowed(actor, Permission.AUDIT_READ),
+        "run_kind": Topic.PIPELINE_RUN,
+    }
+    return draw(request, "vault/pipelines/pipelines.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def pipeline_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Write a pipeline, from an example if the address names one. Dry run and run work before it is saved."""
+    authorize(actor, Permission.MEMORY_READ)
+    if request.method == "POST":
+        return _answer(request, actor, None)
+    key = request.GET.get("example", "")
+    name = str(EXAMPLE_WORDS[key][0]) if key in EXAMPLE_WORDS else ""
+    return _draw(request, actor, None, Written(name, _write_document(EXAMPLES.get(key, EXAMPLES["digest"]))))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def pipeline(request: HttpRequest, actor: Actor, pipeline_id: UUID) -> HttpResponseBase:
+    """Show and change a pipeline. `action` of a POST: save, dry or run."""
+    found = pipeline_get(actor=actor, pipeline_id=pipeline_id)
+    if request.method == "POST":
+        return _answer(request, actor, found)
+    return _draw(request, actor, found, Written(found.name, _write_document(steps_json(found.steps))))
+
+
+@require_POST
+@page
+def remove(request: HttpRequest, actor: Actor, pipeline_id: UUID) -> HttpResponseBase:
+    pipeline_remove(actor=actor, pipeline_id=pipeline_id)
+    return see_other(reverse("pipelines"))
+
+
+def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) -> HttpResponseBase:
+    """Save, try or run what the form has. Faults of the steps are shown beside them (422)."""
+    written = Written(request.POST.get("name", ""), request.POST.get("steps", ""))
+    action = request.POST.get("action", "save")
+    try:
+        document = _read_document(written.document)
+        if action == "save":
+            saved = _save(actor, found, PipelineDraft(written.name, document))
+            return see_other(reverse("pipeline", args=[saved.id]))
+        is_dry = action != "run"
+        steps = steps_read(document)
+        of = found.id if found and found.steps == steps else None
+        results = pipeline_run(actor=actor, steps=steps, pipeline_id=of, is_dry=is_dry)
+    except Unavailable:
+        raise
+    except Invalid as failure:
+        faults = [_name_step(fault) for fault in fault_texts(failure.errors)] or [_make_fault(failure)]
+        return _draw(request, actor, found, written, faults=faults, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except DomainError as failure:
+        if isinstance(failure, Forbidden):
+            recorded = record_and_return_denial(actor=actor, denial=failure, path=request.path)
+            if recorded is not failure:
+                raise recorded from failure
+        return _draw(request, actor, found, written, faults=[_make_fault(failure)], status=failure.status)
+    shown = [_describe_result(result, is_dry=is_dry) for result in results]
+    return _draw(request, actor, found, written, results=shown, is_dry=is_dry)
+
+
+def _name_step(fault: Fault) -> Fault:
+    """Return the fault of an argument with the number of its step in words."""
+    first, _dot, rest = str(fault.label).partition(".")
+    number, _dot, name = rest.partition(".")
+    if first != "steps" or not number.isdigit():
+        return fault
+    label = _("Step %(number)s") % {"number": int(number) + 1}
+    return replace(fault, label=f"{label}, {name}" if name else label)
+
+
+def _make_fault(failure: DomainError) -> Fault:
+    return Fault(explanation_of(failure).title, detail_of(failure), known=False)
+
+
+def _save(actor: Actor, found: StoredPipeline | None, draft: PipelineDraft) -> StoredPipeline:
+    if found is None:
+        return pipeline_create(actor=actor, draft=draft)
+    return pipeline_update(actor=actor, pipeline_id=found.id, changes={"name": draft.name, "steps": draft.steps})
+
+
+def _draw(
+    request: HttpRequest,
+    actor: Actor,
+    found: StoredPipeline | None,
+    written: Written,
+    *,
+    status: int = HTTPStatus.OK,
+    **more: Any,
+) -> HttpResponseBase:
+    try:
+        steps: Sequence[Step] = steps_read(_read_document(written.document))
+    except Invalid:
+        steps = ()
+    context = {
+        "found": found,
+        "written": written,
+        "longest": LONGEST_NAME,
+        "steps": [_describe_step(step) for step in steps],
+        "operations": OPERATIONS,
+        "may_schedule": found is not None and is_allowed(actor, Permission.OPERATIONS_MANAGE),
+        "run_kind": Topic.PIPELINE_RUN,
+        **more,
+    }
+    return draw(request, "vault/pipelines/pipeline.html", context, status=status)
+
+
+def _read_document(text: str) -> object:
+    """Return the steps of the form. Raises Invalid."""
+    try:
+        if len(text) > LONGEST_DOCUMENT:
+            raise ValueError
+        document: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(errors=[FieldError("steps", _("Write the steps as a JSON list."))]) from error
+    return document.get("steps") if isinstance(document, dict) else document
+
+
+def _write_document(steps: Sequence[dict[str, Any]]) -> str:
+    """Return the steps as JSON, one in each line."""
+    lines = ",\n".join(f"  {json.dumps(step, ensure_ascii=False)}" for step in steps)
+    return f"[\n{lines}\n]"
+
+
+def _describe_step(step: Step) -> ShownStep:
+    (given,) = steps_json([step])
+    values = {name: value for name, value in given.items() if name in ARGUMENTS}
+    return ShownStep(
+        OPERATIONS[step.op],
+        _describe_ids(step),
+        tuple((ARGUMENTS[name], _value_words(value)) for name, value in values.items()),
+    )
+
+
+def _describe_ids(step: Step) -> str:
+    """Return in words which memories a step takes."""
+    numbers = [reference_number(item) for item in ids_of(step) if isinstance(item, str)]
+    parts = [_("the memories of step %(number)s") % {"number": number} for number in numbers]
+    if chosen := len(ids_of(step)) - len(numbers):
+        parts.append(ngettext("%(n)s chosen memory", "%(n)s chosen memories", chosen) % {"n": chosen})
+    return _(", ").join(parts)
+
+
+def _value_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return _(", ").join(value) if isinstance(value, list) else str(value)
+
+
+def _describe_result(result: StepResult, *, is_dry: bool) -> ShownResult:
+    count = len(result.originals) or len(result.ids)
+    memories = ngettext("%(n)s memory", "%(n)s memories", count) % {"n": count}
+    shown = result.originals if is_dry and result.originals else () if is_dry and result.is_new else result.ids
+    notes = []
+    if result.has_more:
+        notes.append(_("More memories match: run it again for the rest."))
+    if result.left_out:
+        left = len(result.left_out)
+        words = ngettext("%(n)s memory is held or of a pack.", "%(n)s memories are held or of packs.", left)
+        notes.append(words % {"n": left})
+    job_id = None if is_dry else result.job_id
+    return ShownResult(OPERATIONS[result.op], memories, tuple(shown[:NAMED]), result.text, job_id, tuple(notes))
