@@ -23,6 +23,7 @@ from governance.vocabulary import Permission, Topic
 from governance.web.explanations import detail_of, explanation_of
 from governance.web.faults import Fault, fault_texts
 from governance.web.pages import draw, page, see_other
+from vault.listing.selectors import memories_choose
 from vault.pipelines.examples import EXAMPLES
 from vault.pipelines.rules import Step, ids_of, reference_number, steps_json, steps_read
 from vault.pipelines.runs import StepResult, pipeline_run
@@ -38,6 +39,7 @@ from vault.pipelines.services import (
 )
 
 NAMED = 20  # memories of a result that the page names
+LONGEST_WORDS = 120  # characters of a memory in a result
 LONGEST_DOCUMENT = 100_000
 OPERATIONS: dict[str, Promise] = {
     "list": gettext_lazy("List memories"),
@@ -106,11 +108,11 @@ class ShownStep:
 
 @dataclass(frozen=True)
 class ShownResult:
-    """The result of a step in words. ids: the first NAMED memories that can be opened."""
+    """The result of a step in words. memories: the first NAMED that can be opened, with their first words."""
 
     words: Promise
     effect: str
-    ids: tuple[UUID, ...]
+    memories: tuple[tuple[UUID, str], ...]
     text: str
     job_id: UUID | None
     notes: tuple[str, ...]
@@ -194,7 +196,7 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
             if recorded is not failure:
                 raise recorded from failure
         return _draw(request, actor, found, written, faults=[_make_fault(failure)], status=failure.status)
-    shown = [_describe_result(result, is_dry=is_dry) for result in results]
+    shown = [_describe_result(actor, result, is_dry=is_dry) for result in results]
     return _draw(request, actor, found, written, results=shown, is_dry=is_dry)
 
 
@@ -288,7 +290,7 @@ def _value_words(value: Any) -> str:
     return _(", ").join(value) if isinstance(value, list) else str(value)
 
 
-def _describe_result(result: StepResult, *, is_dry: bool) -> ShownResult:
+def _describe_result(actor: Actor, result: StepResult, *, is_dry: bool) -> ShownResult:
     count = len(result.originals) or len(result.ids)
     memories = ngettext("%(n)s memory", "%(n)s memories", count) % {"n": count}
     shown = result.originals if is_dry and result.originals else () if is_dry and result.is_new else result.ids
@@ -300,4 +302,7 @@ def _describe_result(result: StepResult, *, is_dry: bool) -> ShownResult:
         words = ngettext("%(n)s memory is held or of a pack.", "%(n)s memories are held or of packs.", left)
         notes.append(words % {"n": left})
     job_id = None if is_dry else result.job_id
-    return ShownResult(OPERATIONS[result.op], memories, tuple(shown[:NAMED]), result.text, job_id, tuple(notes))
+    views = memories_choose(actor=actor, ids=shown[:NAMED]) if shown else []
+    found = {view.cube.id: (view.words.title or view.words.content)[:LONGEST_WORDS] for view in views}
+    named = tuple((memory_id, found.get(memory_id, _("A memory"))) for memory_id in shown[:NAMED])
+    return ShownResult(OPERATIONS[result.op], memories, named, result.text, job_id, tuple(notes))
