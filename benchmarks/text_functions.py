@@ -81,6 +81,7 @@ NOT_A_TEXT = {
     "governance.object_names": "ID",  # lines of the audit log
     "governance.web.audit_facts": "CODE TIME",  # details that the product recorded, matched whole
     "governance.web.audit_words": "PLACEHOLDER",  # phrases of the product
+    "governance.web.pages": "SECRET",  # names of the fields of a form
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
     "vault.layers.persona_scope": "_SEPARATOR",  # a persona's aliases, of at most 200 characters

@@ -1,5 +1,6 @@
 """Pages: the wrappers that check the reader, rendering, and error pages."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from http import HTTPStatus
@@ -52,6 +53,7 @@ def answer_errors(view: View[Asked]) -> View[Asked]:
     return answer
 
 
+SECRET = re.compile("csrf|key|pass|secret|token|code")  # in names of fields
 SHORT = 20  # characters that are typed again as quickly as they are copied
 
 
@@ -60,6 +62,7 @@ def page(view: PageView[Asked]) -> View[Asked]:
 
     @wraps(view)
     def with_actor(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
+        request.is_for_members = True  # type: ignore[attr-defined]
         actor = web_actor(request)
         request.actor = actor  # type: ignore[attr-defined]
         with timezone.override(request.timezone):  # type: ignore[attr-defined]
@@ -142,7 +145,8 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     """Return the response for `failure`: a page, a part of one, or JSON for a script. Records a denial."""
     failure = _record_denial(request, failure)
     if isinstance(failure, Unauthenticated):
-        texts = [] if wants_events(request) else _read_long_texts(request)
+        is_for_members = getattr(request, "is_for_members", False)  # never of a sign-in or an account
+        texts = _read_long_texts(request) if is_for_members and not wants_events(request) else []
         return _session_end_page(request, failure, texts) if texts else _redirect_to_sign_in(request)
     if isinstance(failure, SecondFactorRequired) and not wants_events(request):
         return go(request, reverse("second_factor"))
@@ -194,8 +198,8 @@ def _previous_page(request: HttpRequest) -> str:
 
 
 def _read_long_texts(request: HttpRequest) -> list[str]:
-    """Return the long texts of a refused form, so that nobody has to type them twice."""
-    texts = [str(text) for name, text in request.POST.items() if name != "csrfmiddlewaretoken"]
+    """Return the long texts of a refused form, so that nobody has to type them twice; no key and no password."""
+    texts = [str(text) for name, text in request.POST.items() if not SECRET.search(name)]
     return [text for text in texts if len(text) > SHORT]
 
 

@@ -45,6 +45,7 @@ from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding, Subscription
 from vault.namespaces.management import NamespaceDraft, namespace_create, namespace_move_later
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
+from vault.pipelines.services import PipelineDraft, pipeline_create
 from vault.reader.services import Message, messages_read
 from vault.reviews.quarantine import writer_quarantine
 from vault.store.subscriptions import install_ask
@@ -150,6 +151,10 @@ def work(world: World, settings: Settings) -> World:
     export_create(actor=actor, query=AuditQuery(), form=ExportFormat.JSONL)
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
     job_create(actor=actor, kind=Topic.TIERS_APPLY, settings={"namespace": "/nowhere"})
+    pipeline = pipeline_create(
+        actor=actor, draft=PipelineDraft("Look", [{"op": "list", "filters": {"source": "import"}}])
+    )
+    job_create(actor=actor, kind=Topic.PIPELINE_RUN, settings={"pipeline": str(pipeline.id)})
     empty = namespace_create(actor=actor, draft=NamespaceDraft("/empty")).id
     namespace_move_later(actor=actor, namespace_id=empty, path="/old/empty")
     namespace_restore_later(actor=actor, namespace_id=empty, as_of=database_now())

@@ -127,7 +127,7 @@ def _copy_database(maintenance: psycopg.Connection, servers: Servers, template: 
 @pytest.fixture(scope="session")
 def key_database(servers: Servers, maintenance: psycopg.Connection, worker_id: str) -> str:
     """The address of a database for keys, which belongs to a role of its own."""
-    name, role = f"keys_{worker_id}", f"memos_keys_{worker_id}"
+    name, role = f"keys_{worker_id}", f"keys_owner_{worker_id}"
     if not maintenance.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
         maintenance.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
     maintenance.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
