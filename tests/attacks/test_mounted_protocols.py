@@ -243,6 +243,7 @@ def errors_of_ours(key: str, sent: Iterator[Sent]) -> tuple[int, list[str]]:
     return asyncio.run(run())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.long
 @pytest.mark.parametrize("protocol", ["mem0", "product", "mcp"])
 def test_malformed_request_is_never_an_error_of_ours(

@@ -152,7 +152,7 @@ def work(world: World, settings: Settings) -> World:
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
     job_create(actor=actor, kind=Topic.TIERS_APPLY, settings={"namespace": "/nowhere"})
     pipeline = pipeline_create(
-        actor=actor, draft=PipelineDraft("Look", [{"op": "list", "filters": {"source": "import"}}])
+        actor=actor, draft=PipelineDraft("Look", [{"op": "list", "filters": {"namespace": "/nowhere"}}])
     )
     job_create(actor=actor, kind=Topic.PIPELINE_RUN, settings={"pipeline": str(pipeline.id)})
     empty = namespace_create(actor=actor, draft=NamespaceDraft("/empty")).id

@@ -144,6 +144,7 @@ def test_file_that_takes_too_long_is_refused_and_the_next_is_read(monkeypatch: p
     assert run_in_file_process(uuid4(), allocate, 1) == 1
 
 
+@pytest.mark.full
 def test_file_that_ends_the_process_is_refused_and_the_next_is_read() -> None:
     with pytest.raises(Invalid, match="in the time and memory"):
         run_in_file_process(uuid4(), end_process)

@@ -155,6 +155,7 @@ def test_packs_that_wait_reach_the_bell_and_the_digest_of_those_who_manage_them(
         page = signed_in(person).get("/notices/").content.decode()
         assert tuple(line for line in lines if line in page) == shown, person
     wakes(superuser, world.olivia)
+    wakes(superuser, adam)
     wakes(superuser, world.bob)
     assert send() == ["adam@acme.example", "olivia@acme.example"]
     (text,) = (str(sent.body) for sent in mail.outbox[-2:] if sent.to == ["olivia@acme.example"])
