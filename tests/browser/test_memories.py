@@ -131,8 +131,8 @@ def test_all_that_match_a_filter_expire_and_are_taken_back(server: RunningServer
     for number in range(52):
         memory_add(server, content=f"Shift {number} of the spring rota.", tags=["spring"])
     page.goto("/memories/")
-    page.locator("[data-facet=tag] summary").click()
-    page.locator("[data-facet=tag]").get_by_label("spring").check()
+    page.locator("[data-facet=tags] summary").click()
+    page.locator("[data-facet=tags]").get_by_label("spring").check()
     expect(page).to_have_url(re.compile("tags=spring"))
     page.locator("#select-all").check()
     page.get_by_label("All 52 that match").check()

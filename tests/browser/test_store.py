@@ -78,6 +78,7 @@ def version_build(page: Page) -> list[str]:
     expect(publish).to_be_visible(timeout=BUILD_SECONDS * 1000)  # the page looks again by itself
     found += looked_at(page)
     publish.click()
+    page.get_by_label("Who may find it").select_option("installation")  # the narrowest is chosen before
     page.get_by_label("Reads of a subscriber").fill(str(QUOTA))
     return found + looked_at(page)
 
