@@ -19,7 +19,8 @@ REASONS: dict[Decision, Promise] = {
     Decision.SMALL_TALK: _("is small talk"),
     Decision.FRAGMENT: _("cannot be understood without the sentence before it"),
 }
-NOT_CHOSEN = _("the language model did not choose it")
+# Taken back, said before, deleted, refused, or left out by a model: the message alone does not tell which.
+NOT_THERE = _("states something, but no memory of it is there now")
 
 
 @dataclass(frozen=True)
@@ -44,4 +45,4 @@ def _show(reading: Reading, texts: list[str]) -> ShownReading:
     statement = reading.statement
     kind = SEMANTIC_TYPES[SemanticType(statement.semantic_type)] if statement and is_stored else ""
     left_out = statement is not None and not is_stored
-    return ShownReading(reading.passage, is_stored, kind, NOT_CHOSEN if left_out else REASONS[reading.decision])
+    return ShownReading(reading.passage, is_stored, kind, NOT_THERE if left_out else REASONS[reading.decision])

@@ -62,6 +62,9 @@ def test_why_tells_of_each_sentence_whether_it_was_stored(alice: Client) -> None
         "Not stored 谢谢！ is a remark on the moment",
     ):
         assert said in page
+    assert alice.post(f"{turn}undo/").status_code == 303
+    page = " ".join(re.sub(r"<[^>]+>", " ", text(alice, f"{turn}why/")).split())
+    assert "Not stored I moved to Ghent in May. states something, but no memory of it is there now" in page
 
 
 def test_a_memory_that_is_left_out_is_not_in_the_next_answer(alice: Client) -> None:
