@@ -176,8 +176,28 @@ def test_transaction_of_another_role_that_reads_purged_rows_is_waited_for(
     assert storage_reclaim(wait=NOW, pause=paused.append) == 0
     assert paused == [table_rewrite.PAUSE_SECONDS] * 2
     reader.execute("COMMIT")
-    assert storage_reclaim(wait=NOW, pause=paused.append) > 0
+    monkeypatch.undo()
+    assert storage_reclaim(wait=NOW) > 0
     assert storage_reclaim(wait=NOW) == 0
+
+
+@needs_maintain
+def test_writing_transaction_of_another_database_is_waited_for(
+    alice: Contract, superuser: Superuser, servers: Servers
+) -> None:
+    ids, wanted = store_memories(alice, superuser)
+    connection, paused = superuser(), list[float]()
+    with psycopg.connect(connection.info.dsn, dbname="postgres", password=connection.info.password) as elsewhere:
+        elsewhere.execute("SELECT pg_current_xact_id()")
+        purge(alice, ids)
+
+        def end_writing(seconds: float) -> None:
+            paused.append(seconds)
+            elsewhere.rollback()
+
+        assert storage_reclaim(wait=NOW, pause=end_writing) > 0
+    assert paused
+    assert count_traces(servers, connection, wanted) == dict.fromkeys(wanted, 0)
 
 
 @needs_maintain

@@ -24,10 +24,14 @@ NOTED_CHANGES = 1_000  # that are copied under the lock
 MEMORY = "256MB"  # for building an index: about 200,000 vectors, and with more the building takes longer
 BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected)
 ALONE = "SELECT pg_try_advisory_lock(hashtextextended('storage', 0))"
-NOW = "SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
-# VACUUM (FREEZE) of a table that nobody writes sets this to the oldest transaction that any reader still needs.
+NOW = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+# VACUUM (FREEZE) of a table that nobody writes sets this to the oldest transaction that any reader still needs. The
+# snapshot of VACUUM (FULL) itself is as old as the oldest writing transaction of every database of the server.
 QUIET = "django_migrations"
-HAS_PASSED = f"SELECT age(relfrozenxid) <= age(%s::text::xid) FROM pg_class WHERE oid = 'public.{QUIET}'::regclass"
+HAS_PASSED = f"""
+SELECT age(relfrozenxid) <= age(wanted::xid) AND pg_snapshot_xmin(pg_current_snapshot()) >= wanted
+FROM pg_class, (SELECT %s::text::xid8 AS wanted) WHERE oid = 'public.{QUIET}'::regclass
+"""
 # Every table with rows of tenants or of people, but the audit log, which nothing is removed from.
 TABLES = """
 SELECT relname::text, vault_rewrite_keys(relname) IS NOT NULL AND (pg_total_relation_size(oid) > %s OR EXISTS (
@@ -74,7 +78,7 @@ class TableRewriter:
         return self.session.execute(TABLES, [SMALL_BYTES]).fetchall()
 
     def wait_for_readers(self) -> bool:
-        """Wait until no transaction of any role can read rows that are deleted now: VACUUM (FULL) copies such rows.
+        """Wait until no transaction of any role or database can read what is deleted now: VACUUM (FULL) copies such rows.
 
         Returns False if one still can after TRIES, such as a backup.
         """

@@ -36,6 +36,7 @@ CHINESE = (
     "王小明昨天来过，小明说王先生很累。他的哥哥王强送他来的。"
     "他1985年7月9日出生，住在上海市浦东新区世纪大道100号5栋301室。护照号E12345678，驾照号310101198507091234。李医生在。"
 )
+MADE_BY_CHANCE = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4,}){1,4}|[A-Za-z0-9+/_-]{40,}={0,2}")  # ids, digests, keys
 CANARIES = (
     *("Weiss", "Hannah", "Tom", "1990", "Baker Street", "NW1", "X1234567", "44051401359", "Brandt", "hw@mill"),
     *("王", "李", "小明", "哥哥", "1985", "7月9日", "世纪大道", "E12345678", "310101198507091234"),
@@ -71,7 +72,8 @@ def built_texts(client: Contract, ids: list[str], *, name: str = "herons", **fie
 
 
 def canaries_in(text: str) -> list[str]:
-    return [canary for canary in CANARIES if canary in text]
+    written = MADE_BY_CHANCE.sub("", text)
+    return [canary for canary in CANARIES if canary in written]
 
 
 def test_no_identifier_of_a_person_leaves_in_any_field(olivia: Contract) -> None:
