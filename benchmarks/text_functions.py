@@ -22,7 +22,15 @@ from vault.chat.attribution import attribute_sentences
 from vault.chat.rules import Evidence, extractive_answer, make_title, markers_in
 from vault.content.drafts import CubeDraft
 from vault.content.words import Words
+from vault.cubes.computations import (
+    Computation,
+    asked_computation,
+    asks_for_count,
+    compute_line,
+    insert_computations,
+)
 from vault.cubes.differences import text_difference
+from vault.cubes.passages import Passage as QuotedPassage
 from vault.cubes.rules import approximate_tokens
 from vault.deidentification.deidentifier import find_marks, find_numbers, find_undecided
 from vault.deidentification.learning import complete_names, stated_names
@@ -38,6 +46,7 @@ from vault.lexicon.entities import entities, find_asked_entities
 from vault.lexicon.labels import ascii_pieces, find_labels, fold_label
 from vault.lexicon.normal import normal_form, remove_accents
 from vault.lexicon.questions import asking_share, is_about_questions
+from vault.lexicon.recurrences import read_recurrence
 from vault.lexicon.resolved_dates import write_dates
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, remove_times, time_ranges_of
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
@@ -49,14 +58,17 @@ from vault.providers.reranker import OverlapReranker
 from vault.reader.rules import (
     Passage,
     answer_question,
+    asks_for_list,
     classify_semantic_type,
     confirms,
+    find_links,
     find_touched_goal,
     is_question,
     memory_call,
     read_statements,
     read_verb,
     sentences,
+    split_question,
     statements,
     unstated_kind,
 )
@@ -192,9 +204,42 @@ def _attribute(text: str) -> None:
     attribute_sentences(text, [Evidence("", 1, 1, text[:LONGEST_QUESTION], "", NOW, 1.0)], text[:LONGEST_QUESTION])
 
 
+def _compute(text: str) -> None:
+    passage = QuotedPassage(text, "user", NOW)
+    for kind in Computation:
+        compute_line(kind, {1: passage, 2: passage}, 1, NOW.date(), "en")
+    insert_computations(text, {1: passage}, "en")
+
+
+def _join(text: str) -> None:
+    find_links(text, [("1", text[:LONGEST_QUESTION]), ("2", text)])
+    split_question(text)
+
+
 PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
 LAYERS, PEOPLE = "vault.layers.statements", "vault.deidentification"
 FUNCTIONS = (
+    TextFunction(
+        "computations",
+        _compute,
+        {"vault.cubes.computations": "PLACE _BORN _TURNS _AGED _LASTED", f"{LEXICON}.resolved_dates": "_TO _YEAR"},
+    ),
+    TextFunction(
+        "asked computations",
+        lambda text: (asked_computation(text), asks_for_count(text)),
+        {"vault.cubes.computations": "_KINDS _COUNTED"},
+    ),
+    TextFunction(
+        "recurrences",
+        read_recurrence,
+        {f"{LEXICON}.recurrences": "_MAY_RECUR _WEEKLY _WEEKDAY _DAILY _MONTHLY _YEARLY"},
+    ),
+    TextFunction(
+        "joined questions",
+        _join,
+        {f"{READER}.joins": "_DESCRIBES _KIN _NO_PART_OF_KIN _WORD _SIDE_BY_SIDE _RUN _HAN_RUN"},
+    ),
+    TextFunction("questions for a list", asks_for_list, {f"{READER}.questions": "_LIST"}),
     TextFunction("mail addresses", partial(_rule, 0), {f"{PII}.mails": "MAIL _PACKAGE _REPOSITORY"}),
     TextFunction(
         "cards",

@@ -22,7 +22,7 @@ from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
 from tests.vault.web.test_memory_list import rows_of
 from vault.content.drafts import CubeDraft, SourceRef
-from vault.cubes.passages import VERDICTS
+from vault.cubes.inserted_quotes import VERDICTS
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
 from vault.reader.phrases import PHRASES

@@ -21,7 +21,8 @@ _PLAIN = CubeDraft(content="")
 UNKNOWN: MemoryJson = {
     **dict.fromkeys(("title", "language"), ""),
     **dict.fromkeys(("persona", "subject", "pack", "session_id", "message_id", "task_id", "position", "speaker")),
-    **dict.fromkeys(("deleted_at", "event_time", "said_at", "valid_from", "valid_to", "superseded_by", "expires_at")),
+    **dict.fromkeys(("deleted_at", "event_time", "event_end", "recurrence")),
+    **dict.fromkeys(("said_at", "valid_from", "valid_to", "superseded_by", "expires_at")),
     **dict.fromkeys(("heat", "trust", "priority"), 0.0),
     **dict.fromkeys(("access_count", "token_count"), 0),
     **dict.fromkeys(("held", "pending_embedding", "dialogue_only"), False),
@@ -70,6 +71,8 @@ def memory_json(view: CubeView) -> MemoryJson:
         "position": cube.position,
         "speaker": words.speaker or None,
         "event_time": time_json(cube.event_time),
+        "event_end": time_json(view.event_end),
+        "recurrence": recurrence.rule if (recurrence := view.recurrence) else None,
         "said_at": time_json(cube.said_at),
         "occasions": [time_json(moment) for moment in (cube.said_at or cube.created_at, *view.repeats)],
         "valid_from": time_json(cube.valid_from),

@@ -102,6 +102,10 @@ class MemorySchema(Schema):
     position = serializers.IntegerField(allow_null=True)
     speaker = serializers.CharField(allow_null=True)
     event_time = serializers.DateTimeField(allow_null=True)
+    event_end = serializers.DateTimeField(allow_null=True, help_text="The end of an event of more than a day.")
+    recurrence = serializers.CharField(
+        allow_null=True, help_text="When the event comes again, as a rule of RFC 5545: `FREQ=WEEKLY;BYDAY=TU`."
+    )
     said_at = serializers.DateTimeField(allow_null=True, help_text="When the message was said that states it.")
     occasions = serializers.ListField(
         child=serializers.DateTimeField(), help_text="When it was said or stored, and when it was said again."

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.timezone import localdate
 
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid, TooLarge
@@ -37,10 +38,21 @@ from vault.layers.persona import profile_read
 from vault.layers.persona_scope import is_own_memory
 from vault.layers.statements import asked_fields, fills_field
 from vault.lexicon.concepts import base_forms
-from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
+from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, time_ranges_of
 from vault.lexicon.tokens import content_terms, terms
 from vault.reader.model_reader import MessageReading, message_read
-from vault.reader.rules import Intent, MemoryCall, Statement, asks_for_topics, is_question, memory_call, read_statements
+from vault.reader.rules import (
+    Intent,
+    MemoryCall,
+    Statement,
+    asks_for_list,
+    asks_for_topics,
+    find_links,
+    is_question,
+    memory_call,
+    read_statements,
+    split_question,
+)
 from vault.reconciliation.corrections import is_current
 from vault.reconciliation.relations import Relation
 from vault.reconciliation.services import turn_relate
@@ -51,6 +63,8 @@ from vault.screening.screen import screen_drafts
 from vault.vocabulary import STATED, MessageRole, Source, SourceKind
 
 CONSIDERED = 10  # memories an answer may rest on
+CONSIDERED_OF_LIST = 20  # where it asks for all of several
+DAYS_OF_WEEK = 7
 SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
 SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a score
 
@@ -76,6 +90,7 @@ class TurnPlan:
     intent: Intent = Intent.CHAT
     reply: Extract | None = None  # of a command; no model is asked
     goal: Evidence | None = None
+    asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     retrieved: tuple[Retrieved, ...] = ()
 
     @cached_property
@@ -83,7 +98,9 @@ class TurnPlan:
         """Return the answer without a model."""
         if self.reply is not None:
             return self.reply
-        extract = extractive_answer(self.asked, self.evidence, self.stated, offers_nearest=self.goal is None)
+        extract = extractive_answer(
+            self.asked, self.evidence, self.stated, offers_nearest=self.goal is None, day=localdate(self.asked_at)
+        )
         return extract.followed_by(goal_extract(self.question, self.goal)) if self.goal else extract
 
     def extract_after(self, failed: Sequence[str]) -> Extract:
@@ -121,10 +138,12 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         return replace(_command_plan(actor, asked, content, call), reading=reading)
     hits = about = _find_topics(actor, asked, call)
     if not about:
+        count = CONSIDERED_OF_LIST if asks_for_list(call.rewritten) else CONSIDERED
         search = SearchQuery(
-            query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id, with_messages=True
+            query=call.rewritten, top_k=count, conversation_id=asked.conversation_id, with_messages=True
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+        hits = _add_parts(actor, search, hits)
         about = _put_profile_first(actor, call.rewritten, hits, _select_about(call.rewritten, hits))
     now = datetime.now(UTC)
     excluded = asked.excluded | _collect_ids([hit for hit in hits if asked.excluded.intersection(hit.view.parents)])
@@ -163,6 +182,23 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             partial(_find_reason, excluded, closed, _collect_ids(about), _collect_ids(fitting)),
         ),
     )
+
+
+def _add_parts(actor: Actor, search: SearchQuery, hits: Sequence[Hit]) -> list[Hit]:
+    """Add what is found for the parts of a question by themselves: for each of those that it names side by side, and
+    for the names of those whom it describes."""
+    queries = split_question(search.query)
+    links = (
+        [] if queries else find_links(search.query, [(str(hit.view.cube.id), hit.view.words.content) for hit in hits])
+    )
+    if links:
+        queries = [f"{links[0].rest} {' '.join(dict.fromkeys(link.name for link in links[1:]))}"]
+    found = {hit.view.cube.id: hit for hit in hits}
+    for query in queries:
+        part = replace(search, query=query)
+        for hit in memories_search(actor=actor, search=part, permission=Permission.CONVERSATION_USE):
+            found.setdefault(hit.view.cube.id, hit)
+    return list(found.values())
 
 
 def _find_goal(actor: Actor, asked: TurnSettings, call: MemoryCall) -> Hit | None:
@@ -333,8 +369,22 @@ def _select_within_range(call: MemoryCall, hits: Sequence[Hit], now: datetime) -
     likeliest = [span for span in spans if span.weight == max(other.weight for other in spans)]
     if not likeliest or likeliest[0].end - likeliest[0].start > SHORT_RANGE or asks_for_time(call.rewritten):
         return list(hits)
-    inside = [hit for hit in hits if any(span.start <= _hit_time(hit) < span.end for span in likeliest)]
+    inside = [hit for hit in hits if any(_falls_within(hit, span) for span in likeliest)]
     return inside or list(hits)
+
+
+def _falls_within(hit: Hit, span: TimeRange) -> bool:
+    """Return whether a memory tells of a time, of an event that lasts into it, or of one that comes again in it."""
+    if span.start <= _hit_time(hit) < span.end:
+        return True
+    until = hit.view.event_end
+    if until is not None and _hit_time(hit) < span.end and until > span.start:
+        return True
+    recurrence = hit.view.recurrence
+    if recurrence is None or len(recurrence.weekdays) == DAYS_OF_WEEK:
+        return False
+    following = recurrence.next_day(span.start.date())
+    return following is not None and following < span.end.date()
 
 
 def _quoted_first(actor: Actor, question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple[list[Hit], list[Hit]]:

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 
 from vault.content.words import Quote
+from vault.cubes.computations import Computation, Computed, asked_computation, asks_for_count, compute_line
 from vault.cubes.passages import MARKER, Passage
 from vault.cubes.rules import approximate_tokens
 from vault.layers.statements import asked_fields, fills_field
@@ -20,6 +21,7 @@ from vault.reader.rules import (
     Statement,
     about,
     answer_question,
+    holds_number,
     is_question,
     names_in,
     sentences,
@@ -150,11 +152,12 @@ def extractive_answer(
     stated: Sequence[Statement] = (),
     *,
     offers_nearest: bool = True,
+    day: date | None = None,
 ) -> Extract:
     """Return the reply without a model: the best sentences of the memories, quoted, each with its marker.
 
     stated: the statements in the question that were stored. offers_nearest: if no memory answers, quote the closest
-    ones.
+    ones. day: today for the reader, on which ages and spans of time are computed; None computes none.
     """
     phrases = PHRASES["zh" if language_of(question) == "zh" else "en"]
     if not any(is_question(sentence) for sentence in sentences(question)):
@@ -167,7 +170,23 @@ def extractive_answer(
             nearest if nearest.quotes and offers_nearest else Extract((phrases["nothing"],), (phrases["nothing"],), ())
         )
     lead = phrases["quoted"] if answer.verdict is None else phrases["yes" if answer.verdict else "no"]
-    return _make_extract((lead,), answer.quotes, evidence)
+    return _add_computed(question, _make_extract((lead,), answer.quotes, evidence), evidence, day)
+
+
+def _add_computed(question: str, extract: Extract, evidence: Sequence[Evidence], day: date | None) -> Extract:
+    """Add the age, the span of time or the count that a question asks for, if a quote holds what that needs."""
+    by_marker = {memory.marker: memory for memory in evidence}
+    quoted = {quote.marker: _make_passage(quote, by_marker[quote.marker]) for quote in extract.quotes}
+    kind = asked_computation(question)
+    is_counted = asks_for_count(question) and not any(holds_number(passage.text) for passage in quoted.values())
+    if day is None or not (kind or is_counted):
+        return extract
+    wanted = [Computed(kind, marker, day) for marker in quoted] if kind else [Computed(Computation.COUNT, 0, day)]
+    language = _choose_language(question)
+    for computed in wanted:
+        if line := compute_line(computed.kind, quoted, computed.marker, day, language):
+            return extract.followed_by(Extract((line,), (computed.place,), ()))
+    return extract
 
 
 def goal_extract(question: str, goal: Evidence) -> Extract:
@@ -309,9 +328,12 @@ def make_title(question: str) -> str:
 
 
 def _format_line(quote: Quote, evidence: Evidence) -> str:
+    return _make_passage(quote, evidence).line(quote.marker)
+
+
+def _make_passage(quote: Quote, evidence: Evidence) -> Passage:
     text = evidence.text[quote.start : quote.end]
-    passage = Passage(text, evidence.speaker, evidence.time, evidence.happens, is_own=evidence.is_from_reader)
-    return passage.line(quote.marker)
+    return Passage(text, evidence.speaker, evidence.time, evidence.happens, is_own=evidence.is_from_reader)
 
 
 def count_tokens_used(completion: Completion, asked: Sequence[ChatMessage], said: str) -> tuple[int, int]:

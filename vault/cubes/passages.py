@@ -1,17 +1,14 @@
 """Texts that quote other memories by reference, with the references replaced by the quoted passages. Pure."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from vault.content.words import Quote, Words
 from vault.lexicon.resolved_dates import event_period, write_dates
 from vault.lexicon.tokens import language_of
 from vault.lexicon.written_dates import write_day, write_period
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
-VERDICTS = ("Yes. ", "No. ", "是的。", "不是。")  # beginnings of an answer to a yes-or-no question
 SAID = {"en": "{name} said", "zh": "{name}说"}
 SEPARATOR = {"en": ", ", "zh": "，"}
 HAPPENS = {"en": ("happens {day}", "happened {day}"), "zh": ("时间是{day}", "时间是{day}")}  # to come, and past
@@ -20,7 +17,6 @@ WHO = {
     "en": {"own": "you", "user": "the user", "assistant": "the assistant", "system": "the system", "tool": "a tool"},
     "zh": {"own": "你", "user": "用户", "assistant": "助手", "system": "系统", "tool": "工具"},
 }
-UNAVAILABLE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 
 @dataclass(frozen=True)
@@ -53,29 +49,3 @@ class Passage:
             return f"{source} · {word.format(day=write_period(period, language))}"
         dates = write_dates(self.text, self.time.replace(tzinfo=UTC)) if self.time else ""  # by its local day
         return "; ".join(part for part in (source, dates) if part)
-
-
-Passages = Mapping[Quote, Passage]
-
-
-def insert_quotes(words: Words, passages: Passages) -> Words:
-    """Put each quote before its marker, or a note that it is no longer available after the marker.
-
-    A leading yes or no is removed if any quote is unavailable.
-    """
-    if not words.quotes:
-        return words
-    by_marker = {str(quote.marker): quote for quote in words.quotes}
-
-    def write_passage(found: re.Match[str]) -> str:
-        quote = by_marker.get(found[1])
-        if quote is None:
-            return found[0]
-        if quote not in passages:
-            return f"{found[0]} {UNAVAILABLE['zh' if language_of(words.content) == 'zh' else 'en']}"
-        return passages[quote].line(quote.marker)
-
-    content = words.content
-    if not all(quote in passages for quote in words.quotes):
-        content = content.removeprefix(next((verdict for verdict in VERDICTS if content.startswith(verdict)), ""))
-    return replace(words, content=MARKER.sub(write_passage, content))

@@ -20,13 +20,16 @@ from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
 from vault.content.words import NO_WORDS, Words
 from vault.cubes.as_of import rows_at
+from vault.cubes.inserted_quotes import Passages, insert_quotes
 from vault.cubes.lookup import locate_readable
 from vault.cubes.pack_reads import find_packs, raise_refusal
-from vault.cubes.passages import Passages, insert_quotes
 from vault.cubes.quotes import quotes_open
 from vault.cubes.reader_words import SealedVersion, open_for_reader, seal_versions
 from vault.cubes.rows import CubeRow, cube_rows
 from vault.cubes.versions import visible_versions
+from vault.lexicon.calendar_units import ONE_DAY
+from vault.lexicon.recurrences import LONGEST_READ, Recurrence, read_recurrence
+from vault.lexicon.resolved_dates import event_period
 from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
 from vault.vocabulary import Source, State
@@ -54,6 +57,20 @@ class CubeView:
     def pack(self) -> str:
         """Return the full name of the memory's pack, as `acme/herons`; empty if it belongs to none."""
         return str(self.words.metadata.get("pack", "")) if self.cube.source == Source.PACK else ""
+
+    @property
+    def event_end(self) -> datetime | None:
+        """Return the end of the event that the memory tells of, if it lasts longer than a day."""
+        event = self.cube.happens_at
+        if event is None:
+            return None
+        period = event_period(self.words.content[:LONGEST_READ], self.cube.stated_at, event)
+        return period.end if period.end - period.start > ONE_DAY else None
+
+    @property
+    def recurrence(self) -> Recurrence | None:
+        """Return when the event that the memory tells of comes again: "every Tuesday"; None if it does not."""
+        return read_recurrence(self.words.content)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class TableRewriter:
         return self.session.execute(TABLES, [SMALL_BYTES]).fetchall()
 
     def wait_for_readers(self) -> bool:
-        """Wait until no transaction of any role or database can read what is deleted now: VACUUM (FULL) copies such rows.
+        """Wait until no transaction of any role or database can read rows deleted now: VACUUM (FULL) copies such rows.
 
         Returns False if one still can after TRIES, such as a backup.
         """

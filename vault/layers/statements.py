@@ -26,7 +26,8 @@ _PATTERNS = (
     ("name", rf"\bmy name(?:'s| is) {_CLAUSE}", rf"我(?:的名字)?(?:叫|是叫){_ZH_CLAUSE}"),
     (
         "birth_year",
-        r"\bi was born in (?:[a-z]+ )?(?P<value>(?:19|20)\d\d)",
+        r"\bi was born (?:in|on) (?:the )?(?:\d{1,2}(?:st|nd|rd|th)? )?(?:of )?(?:[a-z]+ )?(?:\d{1,2},? )?"
+        r"(?P<value>(?:19|20)\d\d)",
         r"我(?:出生[于在]|是)?(?:(?<=[于在是])(?P<chinese>(?:19|20)\d\d)年|(?P<born>(?:19|20)\d\d)年[^，。]{0,8}出?生)",
     ),
     ("age", r"\bi(?:'m| am) (?P<value>\d{1,3}) years? old", r"我今年(?P<chinese>\d{1,3})岁"),

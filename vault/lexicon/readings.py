@@ -36,6 +36,12 @@ COUNTS = {  # how many, and how many more or fewer that may be
     **dict.fromkeys(("several", "数"), (5, 3)),
     **dict.fromkeys(("half a", "half an", "半"), (0.5, 0)),
 }
+_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMBER_WORDS = {
+    **{word: at for at, word in enumerate((*_NUMBERS, *_TEENS), 1)},
+    **{word: 10 * at for at, word in enumerate(_TENS, 2)},
+}
 HOLIDAYS = {  # month and day
     **dict.fromkeys(("new year's day", "元旦"), (1, 1)),
     **dict.fromkeys(("new year's eve", "跨年夜"), (12, 31)),
@@ -70,6 +76,14 @@ def number(text: str) -> int:
         return int("".join(str(_DIGITS[character]) for character in text))
     tens, _, units = text.partition("十")
     return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(units, 0)
+
+
+def read_number(text: str) -> int:
+    """Return the number below 1,000 in digits, in Chinese or in English words: `34`, 三十四, `thirty-four`."""
+    words = text.lower().replace("-", " ").split()
+    if words[0] in _NUMBER_WORDS:
+        return sum(_NUMBER_WORDS[word] for word in words)
+    return number(text)
 
 
 def length(count: float, unit: str) -> timedelta:

@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 
 from vault.lexicon import readings
 from vault.lexicon.calendar_units import DAY, MONTH, ONE_DAY, VAGUE, Meaning, Period, days, midnight
-from vault.lexicon.dates import NamedTime, find_named_times, fold_signs
+from vault.lexicon.dates import HAN_TO, TO, NamedTime, find_named_times, fold_signs
 from vault.lexicon.tokens import language_of
 from vault.lexicon.written_dates import write_period
 
@@ -19,6 +19,8 @@ LONGEST_CLAUSE = 200  # characters before and after a time that may tell its ten
 MOST_READ = 20  # times of one text
 FEW_WORDS = 4  # of a clause without a verb of its own
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_TO = re.compile(rf"(?:{TO}|{HAN_TO})(?:the )?", re.IGNORECASE)
 _RELATIVE = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|this|ago|before|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
     r"|[昨前今明后上下这本去]|周|星期|礼拜|^the \d{1,2}(?:st|nd|rd|th)$|^[\d一二三四五六七八九十]{1,3} ?号$",
@@ -78,13 +80,33 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
 
 
 def event_period(text: str, said_at: datetime, event_time: datetime) -> Period:
-    """Return the day or longer time that a text names for its event: all of March, if it says no more; else its day."""
+    """Return the day or longer time that a text names for its event: all of March, if it says no more, or "from 3 to
+    10 May"; else its day."""
     as_of = said_at.replace(tzinfo=UTC)
     for is_plan in (False, True):
-        for _, period in _list_meanings(text, as_of, is_plan=is_plan):
+        for period in _list_ranges(text, as_of, is_plan=is_plan):
             if period.start == event_time:
                 return period
     return days(midnight(event_time))
+
+
+def list_times(text: str, said_at: datetime) -> list[Period]:
+    """Return the times that `text` names, said at a time in the speaker's offset, in order."""
+    return _list_ranges(text, said_at.replace(tzinfo=UTC), is_plan=False)
+
+
+def _list_ranges(text: str, as_of: datetime, *, is_plan: bool) -> list[Period]:
+    """Return the times of a text, with two ends joined by a `to` as one period."""
+    periods: list[Period] = []
+    last = 0
+    for named, period in _list_meanings(text, as_of, is_plan=is_plan):
+        joins = periods and _TO.fullmatch(text[last : named.begin]) is not None
+        if joins and periods[-1].start < period.start:
+            periods[-1] = replace(periods[-1], end=period.end)
+        else:
+            periods.append(period)
+        last = named.end
+    return periods
 
 
 def event_of_changed(
@@ -120,11 +142,23 @@ def _list_meanings(text: str, as_of: datetime, *, is_plan: bool = False) -> Iter
         period = _select_period(meaning, as_of, ahead=is_plan or _is_ahead(text, time))
         if period is None:
             continue
+        if following is not None and _TO.fullmatch(text[time.end : following.begin]):
+            period = _in_year_of(text, time, following, period)
         if meaning.grain == MONTH:
             month = period
         elif month is not None and time.reader is readings.day_of_month and meaning.coming is not None:
             period = days(month.start + (period.start.day - 1) * ONE_DAY)
         yield time, period
+
+
+def _in_year_of(text: str, first: NamedTime, last: NamedTime, period: Period) -> Period:
+    """Return a period in the year that its last day names: "from 3 May to 10 May 2027"."""
+    year = _YEAR.search(text, last.begin, last.end)
+    if year is None or _YEAR.search(text, first.begin, first.end):
+        return period
+    while period.start.year < int(year[0]):
+        period = _next_year(period)
+    return period
 
 
 def _dates_weekday(weekday: NamedTime, date: NamedTime, as_of: datetime) -> bool:

@@ -4,7 +4,7 @@ from datetime import date
 
 from vault.lexicon.calendar_units import ONE_DAY, Period, months
 
-_MONTHS = (
+MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
@@ -15,7 +15,7 @@ def write_day(day: date, language: str) -> str:
     """Return a day in English, or in Chinese if `language` is `zh`."""
     if language == "zh":
         return f"{day.year}年{day.month}月{day.day}日"
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+    return f"{day.day} {MONTH_NAMES[day.month - 1]} {day.year}"
 
 
 def write_period(period: Period, language: str) -> str:
@@ -26,6 +26,6 @@ def write_period(period: Period, language: str) -> str:
     if start.day == 1 and period.end.day == 1 and length > YEAR:
         return f"{start.year}年" if language == "zh" else str(start.year)
     if start.day == 1 and period == months(start.year, start.month, fit=period.fit):
-        return f"{start.year}年{start.month}月" if language == "zh" else f"{_MONTHS[start.month - 1]} {start.year}"
+        return f"{start.year}年{start.month}月" if language == "zh" else f"{MONTH_NAMES[start.month - 1]} {start.year}"
     last = (period.end - ONE_DAY).date()
     return f"{write_day(start, language)} – {write_day(last, language)}"

@@ -78,9 +78,9 @@ _STOCK = frozenset(line for phrases in (*PHRASES.values(), *GROUPS.values()) for
 
 
 def own_words(text: str) -> str:
-    """Return the lines of an answer that are neither one of PHRASES, nor one of GROUPS, nor the marker of a quote."""
+    """Return the lines of an answer that are neither one of PHRASES, nor one of GROUPS, nor stand for something."""
     return "\n".join(line for line in text.splitlines() if line not in _STOCK and not _is_marker(line))
 
 
 def _is_marker(line: str) -> bool:
-    return line.startswith("[") and line.endswith("]") and line[1:-1].isdecimal()
+    return line.startswith("[") and line.endswith("]") and (line[1:-1].isdecimal() or line.startswith("[="))

@@ -15,9 +15,10 @@ from governance.object_names import Name
 from vault.cubes.quotes import localise_event
 from vault.cubes.selectors import CubeView
 from vault.lexicon.calendar_units import ONE_DAY
+from vault.lexicon.recurrences import write_recurrence
 from vault.lexicon.resolved_dates import event_period
 from vault.lexicon.written_dates import write_period
-from vault.web.labels import FIELD_NAMES, event_words
+from vault.web.labels import FIELD_NAMES, event_words, recurrence_words
 from vault.web.memory_rows import TextPiece
 
 register = template.Library()
@@ -49,6 +50,20 @@ def event_element(view: CubeView) -> str:
     element = format_html('<time datetime="{}">{}</time>', event.date().isoformat(), day)
     words = event_words(is_ahead=event > timezone.now())
     return format_html(words.replace("%(day)s", "{}"), element)
+
+
+@register.filter
+def recurrence_element(view: CubeView) -> str:
+    """Return when the event that a memory tells of comes again, and its next day; empty if it does not."""
+    recurrence = view.recurrence
+    if recurrence is None:
+        return ""
+    words = write_recurrence(recurrence, "zh" if (get_language() or "").startswith("zh") else "en")
+    following = recurrence.next_day(timezone.localdate())
+    if following is None:
+        return words
+    day = format_html('<time datetime="{}">{}</time>', following.isoformat(), date_format(following, "DATE_FORMAT"))
+    return format_html(recurrence_words().replace("%(again)s", "{}").replace("%(day)s", "{}"), words, day)
 
 
 @register.filter

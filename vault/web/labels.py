@@ -138,6 +138,11 @@ def _translate_labels(
     )
 
 
+def recurrence_words() -> str:
+    """Return the words for an event that comes again, with places for its rule and its next day."""
+    return gettext("%(again)s, next on %(day)s")
+
+
 def event_words(*, is_ahead: bool) -> str:
     """Return the words for the day of an event, with a place for it."""
     return gettext("happens %(day)s") if is_ahead else gettext("happened %(day)s")

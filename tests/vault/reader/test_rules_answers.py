@@ -6,7 +6,7 @@ import pytest
 from vault.embeddings.calibration import calibrate
 from vault.lexicon.tokens import language_of
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
-from vault.reader.rules import Answer, Passage, answer_question
+from vault.reader.rules import Answer, Passage, answer_question, split_question
 from vault.reader.rules.questions import QuestionKind, question_parts
 
 AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
@@ -184,3 +184,57 @@ def test_yes_or_no_follows_the_latest_statement() -> None:
     found = answer("Did the plumber come?", passages, 3)
     assert {quote.key for quote in found.quotes} == {"1", "2"}
     assert found.verdict is False
+
+
+BOOKS = passages_of(
+    "Kyle is seeing somebody, a girl called Priya.",
+    "Priya's a pharmacist at the corner shop, very sharp.",
+    "Kyle passed his electrician exam.",
+    own=True,
+)
+
+
+def test_question_that_describes_somebody_is_answered_by_the_statement_about_the_name() -> None:
+    assert list_quotes("What does Kyle's girlfriend do for a living?", BOOKS) == [BOOKS[1].text, BOOKS[0].text]
+
+
+def test_described_person_of_whom_nothing_else_is_stored_is_not_joined_to_a_guess() -> None:
+    quoted = list_quotes("Where did Kyle's girlfriend go to school?", [BOOKS[0], BOOKS[2]])
+    assert BOOKS[2].text not in quoted
+
+
+def test_each_of_those_named_side_by_side_gets_an_answer() -> None:
+    passages = passages_of(
+        "Ann is allergic to celery.", "I am allergic to hazelnuts.", "Tom is allergic to wasps.", own=True
+    )
+    quoted = list_quotes("What are Ann and Tom allergic to?", passages)
+    assert quoted[:2] == [passages[0].text, passages[2].text]
+
+
+LANGUAGES = (
+    "I speak Dutch at home.",
+    "I speak Czech with Ines.",
+    "I speak Danish with clients.",
+    "I speak some French.",
+)
+
+
+def test_list_has_more_entries_than_other_answers() -> None:
+    passages = passages_of(*LANGUAGES, "I swim on Mondays.", own=True)
+    assert set(list_quotes("Which languages do I speak?", passages)) == set(LANGUAGES)
+    assert len(list_quotes("What language do I speak with Ines?", passages)) < len(LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("When do Ann and I meet?", ["When do Ann meet?", "When do I meet?"]),
+        ("What are the names of my cat and my sister's dog?",
+         ["What are the names of my cat?", "What are the names of my sister's dog?"]),
+        ("小姚和小顾都喜欢什么？", ["小姚都喜欢什么？", "小顾都喜欢什么？"]),
+        ("Who is Ann?", []),
+        ("我跟小姚怎么样了？", []),
+    ],
+)  # fmt: skip
+def test_question_is_split_where_it_names_several(question: str, parts: list[str]) -> None:
+    assert split_question(question) == parts

@@ -9,6 +9,7 @@ from vault.reader.rules.answers import (
     answer_question,
     contradicts,
     decides_yes,
+    holds_number,
     read_clauses,
 )
 from vault.reader.rules.calls import (
@@ -30,8 +31,9 @@ from vault.reader.rules.extraction import (
     unstated_kind,
 )
 from vault.reader.rules.goals import find_touched_goal, may_touch_goal
+from vault.reader.rules.joins import find_links, split_question
 from vault.reader.rules.kinds import Statement, classify_semantic_type, is_question, statements
-from vault.reader.rules.questions import asks_for_topics, speaks_of_self
+from vault.reader.rules.questions import asks_for_list, asks_for_topics, speaks_of_self
 from vault.reader.rules.sentences import is_lead_in, sentences
 from vault.reader.rules.verbs import read_tag, read_verb
 
@@ -47,6 +49,7 @@ __all__ = [
     "Statement",
     "about",
     "answer_question",
+    "asks_for_list",
     "asks_for_topics",
     "chosen_statements",
     "classify_semantic_type",
@@ -54,7 +57,9 @@ __all__ = [
     "contradicts",
     "decides_yes",
     "explain_reading",
+    "find_links",
     "find_touched_goal",
+    "holds_number",
     "is_lead_in",
     "is_question",
     "may_touch_goal",
@@ -68,6 +73,7 @@ __all__ = [
     "remove_correction",
     "sentences",
     "speaks_of_self",
+    "split_question",
     "statements",
     "unstated_kind",
     "whole_question",

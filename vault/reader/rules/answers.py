@@ -8,7 +8,7 @@ the passage answers (vault.reader.rules.answer_model).
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import log
 
@@ -19,6 +19,7 @@ from vault.lexicon.entities import entities
 from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, terms
 from vault.reader.rules.answer_model import FEATURES, LEAST, lead_of, load_answer_model
+from vault.reader.rules.joins import find_links, split_question
 from vault.reader.rules.kinds import is_question
 from vault.reader.rules.questions import QuestionKind, QuestionParts, question_parts
 from vault.reader.rules.sentences import is_lead_in, sentences
@@ -28,14 +29,22 @@ OF_ANOTHER = 0.5  # factor of a passage that somebody else said about themselves
 WITHOUT_NEEDED = 0.6  # factor of a passage that holds nothing of what is asked for: a number, a reason, a place
 WITHOUT_VECTOR = 0.6  # nearness of a whole match that has no vector yet
 MATCH = FEATURES.index("match")
+LEADS = (FEATURES.index("match_lead"), FEATURES.index("lead"))
 WHOLE_MATCH = 0.85  # match from which a passage is quoted
 OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the passage holds
 BESIDE_BEST = 0.2  # of the best probability, that another passage must have to be quoted beside it
 LONGEST_WHOLE = 300  # characters of a message that is quoted whole
+MOST_LISTED, LONGEST_LISTED = 6, 120  # quotes of a list, and characters of a message that is quoted whole there
+LEAST_LISTED = 0.6  # of the best match, that another entry of a list must have
+BESIDE_LISTED = 0.25  # of the best probability, that another entry of a list must have
 LONGEST_REPLY = 380  # characters of all quotes together, each with what names its source
 FRAME = 45  # characters that name the source of a quote
 ASSISTANT = "assistant"  # the speaker of the messages of an assistant
 MOST_SENTENCES = 500  # of one passage that are weighed
+CERTAIN = 0.6  # probability from which a passage answers by itself
+LEAST_JOINED = 0.15  # probability from which two passages together answer
+QUOTES_OF_PART = 2  # of a question that is asked once for each of several
+LEAST_OF_REST = 0.25  # of the question's other words, that the second of them has
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
 LEAST_ABOUT = 0.5  # share of a topic's words that a passage about it states
 NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
@@ -132,17 +141,85 @@ def answer_question(question: str, passages: Sequence[Passage], limit: int) -> A
     asked = question_parts(question, {passage.speaker for passage in passages})
     if asked.kind is QuestionKind.TOPICS:
         return _answer_topics(asked, passages, limit)
-    before, described = _find_before(passages), describe_passages(asked, passages)
-    ranked = _rank_candidates(
-        _make_candidate(asked, passage, _rate_passage(features, _lessen(asked, passage, before(passage))))
-        for passage, features in described
-    )
+    parts = [
+        part for text in split_question(question) if (part := _answer_asked(question_parts(text), passages, 1)).quotes
+    ]
+    if parts:
+        return _merge_answers(parts)
+    answer = _answer_asked(asked, passages, limit)
+    joined = None if asked.is_list else _answer_joined(question, passages)
+    if joined is None or not answer.quotes:
+        return joined or answer
+    direct = answer.quotes[0].match
+    return joined if direct < max(CERTAIN, joined.quotes[0].match) else answer
+
+
+def _answer_joined(question: str, passages: Sequence[Passage]) -> Answer | None:
+    """Return the answer of two passages to a question that describes what it is about: the one that answers for the
+    name, and the one that names it. None if there are no two."""
+    by_key = {passage.key: passage for passage in passages}
+    ranked = sorted(passages, key=lambda passage: -passage.score)
+    found: list[tuple[float, Answer]] = []
+    for link in find_links(question, [(passage.key, passage.text) for passage in ranked]):
+        asked = question_parts(link.rest, {link.name})
+        unnamed = replace(asked, names=())
+        fitting = {
+            passage.key
+            for passage in passages
+            if link.name in passage.text and _measure_coverage(unnamed, passage, None) >= LEAST_OF_REST
+        }
+        others = [passage for passage in passages if passage.key != link.key]
+        rated = _rate_candidates(asked, others)
+        best = next((other.quote for other in rated if other.quote.key in fitting), None)
+        if best is not None and best.match >= LEAST_JOINED:
+            bridge = Quote(link.key, _cut_passage(asked, by_key[link.key].text), best.match)
+            found.append((best.match, Answer((best, bridge), ())))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _answer_asked(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
+    ranked, by_key = _rate_candidates(asked, passages), {passage.key: passage for passage in passages}
     if not ranked or ranked[0].quote.match < LEAST:
+        described = describe_passages(asked, passages)
         near = _rank_candidates(_make_candidate(asked, passage, features[MATCH]) for passage, features in described)
         return Answer((), tuple(_choose_quotes(near, NEAREST, LEAST_NEAREST)))
+    if asked.is_list:
+        ranked = _rate_candidates(asked, passages, as_list=True)
+        short = [_make_candidate(asked, by_key[other.quote.key], other.quote.match, LONGEST_LISTED) for other in ranked]
+        return Answer(tuple(_choose_quotes(short, MOST_LISTED, BESIDE_LISTED * short[0].quote.match)), ())
     chosen = _put_newest_first(_choose_quotes(ranked, limit, BESIDE_BEST * ranked[0].quote.match), passages)
     verdict = _decide_verdict(asked, _newest_quote(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
+
+
+def _merge_answers(parts: Sequence[Answer]) -> Answer:
+    """Return the quotes of the parts of a question, the best of each part first, each passage once."""
+    ordered = [part.quotes[at] for at in range(QUOTES_OF_PART) for part in parts if at < len(part.quotes)]
+    chosen: dict[str, Quote] = {}
+    for quote in ordered:
+        if sum(len(other.text) + FRAME for other in chosen.values()) + len(quote.text) <= LONGEST_REPLY:
+            chosen.setdefault(quote.key, quote)
+    return Answer(tuple(chosen.values()), ())
+
+
+def _rate_candidates(asked: QuestionParts, passages: Sequence[Passage], *, as_list: bool = False) -> list[_Candidate]:
+    """Return the passages with their probabilities to answer, best first. as_list: none loses by the others' lead."""
+    before, described = _find_before(passages), describe_passages(asked, passages)
+    if as_list:
+        for at in LEADS:
+            best = max((features[at] for _, features in described), default=0.0)
+            described = [(passage, [*features[:at], best, *features[at + 1 :]]) for passage, features in described]
+        least = LEAST_LISTED * max((features[MATCH] for _, features in described), default=0.0)
+        described = [(passage, features) for passage, features in described if features[MATCH] >= least]
+    return _rank_candidates(
+        _make_candidate(asked, passage, _rate_passage(features, _lessen(asked, passage, before(passage))))
+        for passage, features in described
+    )
+
+
+def holds_number(text: str) -> bool:
+    """Return whether a text has a number, in digits or words."""
+    return _NUMBER.search(text.casefold()) is not None
 
 
 def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
@@ -258,8 +335,10 @@ def _rank_candidates(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     return sorted(candidates, key=lambda candidate: -candidate.quote.match)
 
 
-def _make_candidate(asked: QuestionParts, passage: Passage, probability: float) -> _Candidate:
-    text = _cut_passage(asked, passage.text)
+def _make_candidate(
+    asked: QuestionParts, passage: Passage, probability: float, longest: int = LONGEST_WHOLE
+) -> _Candidate:
+    text = _cut_passage(asked, passage.text, longest)
     return _Candidate(Quote(passage.key, text, probability), frozenset(terms(text)))
 
 
@@ -365,10 +444,10 @@ def _is_negative(clause: str) -> bool:
     return bool(_NEGATION.search(clause)) != bool(_CALLED_OFF.search(clause))
 
 
-def _cut_passage(asked: QuestionParts, text: str) -> str:
+def _cut_passage(asked: QuestionParts, text: str, longest: int = LONGEST_WHOLE) -> str:
     """Return the quote of a passage: all of a short one; of a long one its best sentence, or a lead-in and its list."""
     whole = text.strip()
-    if len(whole) <= LONGEST_WHOLE and "\n" not in whole:
+    if len(whole) <= longest and "\n" not in whole:
         return whole
     some = sentences(text)[:MOST_SENTENCES]
     if not some:

@@ -58,6 +58,16 @@ _KINDS = (
         ),
     ),
 )
+_LIST = re.compile(
+    r"\b(?:which|what)(?: \w+){0,2}? (?:\w{2,}(?<!s)s|people|children|food)"
+    r"(?= (?:do|did|have|are|were|can|could|must|should|will|would|i|we|they|to|or|and|that)\b)"
+    r"|\bwh(?:o|at|ich) (?:all )?are (?:all )?(?:the|my|our|their|his|her)\b.{0,40}?\w(?<!s)s\b"
+    r"|\bwho (?:of|among|all)\b"
+    r"|\b(?:list|name|count)(?: me)? (?:all|my|our|the|every|each)\b|\ball (?:of )?(?:the|my|our|their)\b"
+    r"|\bhow many (?!(?:years?|months?|weeks?|days?|hours?|minutes?|times?|of)\b)"
+    r"|哪(?:些|几(?!天|年|号|点|个月)|两|三)|都(?:有|是|叫|去过?|会|学|养|吃|用|喜欢)(?:过|了)?(?:些)?(?:谁|什么|哪)|谁和谁|分别"
+    r"|(?:列出|说说|数数).{0,4}(?:所有|全部|我)|(?:所有|全部)的?|(?:几|多少)(?:个(?!月|小时)|位|只|种|家|门|本)"
+)
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|our|us|i'm|i've|am)\b|[我咱]")
 # After marks at the end were removed: a search for marks up to an end would begin anew at each of them.
 _TAG = re.compile(r"(?:,? ?\b(?:right|correct|isn't it|don't i|true|is that right|ok)|[，,]?(?:对[吧吗]|是吧|吗|呢))$")
@@ -83,11 +93,17 @@ class QuestionParts:
     names: tuple[str, ...]
     about_asker: bool
     is_english: bool
+    is_list: bool = False  # it asks for all of several
 
 
 def asks_for_topics(question: str) -> bool:
     """Return whether a question asks about the topics of a time."""
     return question_parts(question).kind is QuestionKind.TOPICS
+
+
+def asks_for_list(question: str) -> bool:
+    """Return whether a question asks for all of several: "which languages do I speak?", 我会哪些语言？"""
+    return _LIST.search(_fold_question(question)) is not None
 
 
 def speaks_of_self(text: str) -> bool:
@@ -98,7 +114,7 @@ def speaks_of_self(text: str) -> bool:
 def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionParts:
     """Return the parts of a question. `speakers`: names of people who spoke, recognised in any capitalisation."""
     question = question[:LONGEST_QUESTION]
-    folded = " ".join(question.casefold().replace("\u2019", "'").split())
+    folded = _fold_question(question)
     kind = next((kind for kind, pattern in _KINDS if pattern.search(folded)), QuestionKind.WHAT)
     bare = _drop_times(_TAG.sub("", _strip_marks(folded)))
     concepts, rest = find_concepts(bare)
@@ -119,7 +135,12 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
         names=names,
         about_asker=bool(_FIRST_PERSON.search(folded)),
         is_english=language_of(question) == "en",
+        is_list=asks_for_list(question),
     )
+
+
+def _fold_question(question: str) -> str:
+    return " ".join(question[:LONGEST_QUESTION].casefold().replace("\u2019", "'").split())
 
 
 def _drop_times(text: str) -> str:

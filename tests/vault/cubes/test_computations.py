@@ -1,0 +1,78 @@
+from datetime import UTC, date, datetime
+
+from tests.factories import World
+from tests.harness.cases import each_case
+from tests.vault.api.contract import contract
+from tests.vault.outbox import run_jobs
+from vault.cubes.computations import asked_computation, compute_line
+from vault.cubes.passages import Passage
+
+SAID, DAY = datetime(2025, 3, 2, 12, tzinfo=UTC), date(2026, 11, 29)
+COMPUTED = [
+    ("How old am I?", "I was born on 3 June 1991.", "35 years old on 29 November 2026."),
+    ("How old am I?", "I was born in 1991.", "34 or 35 years old on 29 November 2026."),
+    ("How old is Otto?", "Otto is 2 and loves trains.", "3 or 4 years old on 29 November 2026."),
+    ("How old am I?", "I'll be 35 on 8 November.", "36 years old on 29 November 2026."),
+    ("我今年多大了？", "我今年六十三，记性不好。", "2026年11月29日时64或65岁。"),
+    ("How long have I worked there?", "I started at the clinic on 14 April 2024.", "2 years on 29 November 2026."),
+    ("How long have I sung alto?", "I sing alto, going on nine years.", "About 10 years on 29 November 2026."),
+    ("我在公司多久了？", "我2021年7月进的公司", "到2026年11月29日大约5年。"),
+    ("How many days until the race?", "The race is on 7 February 2027.", "In 70 days, on 7 February 2027."),
+    ("How long until the race?", "The race is on 29 November 2026.", "Today, 29 November 2026."),
+    ("When is the next choir?", "Thursdays is choir.", "Every Thursday: next on 3 December 2026."),
+    ("离马拉松还有几天？", "马拉松是2027年2月7日。", "还有70天：2027年2月7日。"),
+    ("下次羽毛球是什么时候？", "每周三晚上打羽毛球", "每周三：下一次是2026年12月2日。"),
+    ("How many days is the trip?", "We are in Oslo from 3 May to 10 May 2025.", "8 days: 3 May 2025 – 10 May 2025."),
+    ("我们去几天？", "国庆回上饶待着，10月1号到7号", "7天：2025年10月1日 – 2025年10月7日。"),
+]
+NOT_COMPUTED = [
+    ("How old is Otto?", "Otto loves trains."),
+    ("How many days until the race?", "The race was on 7 February 2025."),
+    ("How long is the holiday?", "The holiday is in March 2025."),
+    ("What is my name?", "I was born on 3 June 1991."),
+    ("How old is the bridge?", "The ticket is 40 euros."),
+]
+
+
+@each_case("question, text, line", COMPUTED)
+def test_what_a_question_asks_for_is_computed_from_the_quote(question: str, text: str, line: str) -> None:
+    kind = asked_computation(question)
+    assert kind is not None
+    assert compute_line(kind, {1: Passage(text, "user", SAID)}, 1, DAY, "en" if question.isascii() else "zh") == line
+
+
+@each_case("question, text", NOT_COMPUTED)
+def test_nothing_is_computed_from_what_a_quote_does_not_hold(question: str, text: str) -> None:
+    kind = asked_computation(question)
+    assert kind is None or not compute_line(kind, {1: Passage(text, "user", SAID)}, 1, DAY, "en")
+
+
+def test_age_is_answered_and_goes_with_the_memory_that_tells_it(world: World) -> None:
+    alice = contract(world, "alice")
+    told = alice.post("memories/", {"messages": [{"role": "user", "content": "I was born on 3 June 1991."}]})
+    run_jobs()
+    conversation = alice.post("conversations/", {"model": "extractive"}).json["id"]
+    turns = f"conversations/{conversation}/turns/"
+    asked = alice.post(turns, {"content": "How old am I?"}).json
+    assert "born on 3 June 1991" in asked["content"]
+    assert "years old on" in asked["content"].splitlines()[-1]
+    assert alice.get(turns).json["results"][-1]["content"] == asked["content"], "it is computed again for each reader"
+    for memory in told.json["results"]:
+        assert alice.delete(f"memories/{memory['id']}/?purge=true").status == 204
+    left = alice.get(turns).json["results"][-1]["content"] or ""
+    assert "years old" not in left
+    assert "[=" not in left
+
+
+def test_memory_shows_the_end_of_its_event_and_when_it_comes_again(world: World) -> None:
+    alice = contract(world, "alice")
+    messages = [
+        {"role": "user", "content": "We are in Oslo from 3 May to 10 May 2027.", "timestamp": "2026-03-02T12:00:00Z"},
+        {"role": "user", "content": "I have choir every Thursday evening.", "timestamp": "2026-03-02T12:00:00Z"},
+    ]
+    stored = alice.post("memories/", {"messages": messages, "infer": True}).json["results"]
+    shown = [alice.get(f"memories/{memory['id']}/").json for memory in stored]
+    trip = next(memory for memory in shown if "Oslo" in memory["content"])
+    assert (trip["event_time"][:10], trip["event_end"][:10], trip["recurrence"]) == ("2027-05-03", "2027-05-11", None)
+    choir = next(memory for memory in shown if "choir" in memory["content"])
+    assert (choir["recurrence"], choir["event_end"]) == ("FREQ=WEEKLY;BYDAY=TH", None)
