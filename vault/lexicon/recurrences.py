@@ -1,0 +1,139 @@
+"""Times that come again, in English and Chinese: "every Tuesday", birthdays, 每月15号. Pure; linear in the text."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from vault.lexicon import readings
+from vault.lexicon.dates import MONTH, find_named_times, fold_signs
+from vault.lexicon.readings import number
+from vault.lexicon.written_dates import MONTH_NAMES
+
+_ANY_YEAR = datetime(2024, 12, 31, tzinfo=UTC)  # has a 29 February
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_HAN_WEEKDAYS = {sign: at % 7 for at, sign in enumerate("一二三四五六日")} | {"天": 6}
+_DAY = "|".join(_WEEKDAYS)
+LONGEST_READ = 2_000  # characters of a text
+_MAY_RECUR = re.compile(
+    r"every|each|days\b|daily|birth|anniv|born|turn|hits? \d|(?:will|'ll) be"
+    r"|每|逢|天天|生日|出生|生于|纪念日|周年|就\d",
+    re.IGNORECASE,
+)
+_WEEKLY = re.compile(
+    rf"\b(?:every|each)\s(?P<other>other\s|second\s)?(?P<every>(?:{_DAY})(?:(?:,\s|\sand\s|\s&\s)(?:{_DAY})){{0,6}})\b"
+    rf"|\b(?P<plural>(?:{_DAY})s(?:(?:,\s|\sand\s|\s&\s)(?:{_DAY})s){{0,6}})\b"
+    r"|(?:每|逢)(?:个)?(?:周|星期|礼拜)(?P<han>[一二三四五六日天](?:[、和到至]?(?:周|星期|礼拜)?[一二三四五六日天]){0,6})(?![个次点])",
+    re.IGNORECASE,
+)
+_WEEKDAY = re.compile(_DAY, re.IGNORECASE)
+_DAILY = re.compile(
+    r"\b(?:every|each)\s(?:single\s)?(?:day|morning|afternoon|evening|night)\b|\bdaily\b|每[天日晚]|每个?(?:早上|晚上)|天天",
+    re.IGNORECASE,
+)
+_MONTHLY = re.compile(
+    r"\b(?:on\s)?the\s(?P<day>\d{1,2})(?:st|nd|rd|th)\sof\s(?:every|each|the)\smonth\b"
+    r"|每个?月的?(?P<han>\d{1,2}|[一二三]?十?[一二三四五六七八九十]) ?[号日]",
+    re.IGNORECASE,
+)
+_YEARLY = re.compile(
+    rf"\b(?:every|each)\s(?:year|{MONTH})\b|\bbirthdays?\b|\banniversar(?:y|ies)\b|\bborn on\b"
+    rf"|\bturn(?:s|ed|ing)?\s\d{{1,3}}\b"
+    r"|\bi(?:'ll| will) be \d{1,3} on\b|生日|出生|生于|纪念日|周年|每年|就\d{1,3}岁?了",
+    re.IGNORECASE,
+)
+_NAMES = {
+    "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "zh": ("周一", "周二", "周三", "周四", "周五", "周六", "周日"),
+}
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """The days on which something comes again: weekdays (0 is Monday; all seven: daily), a day of each month, or a
+    month and its day in each year. weeks: 2 for every other week, whose first is not known.
+    """
+
+    weekdays: tuple[int, ...] = ()
+    month: int = 0
+    day: int = 0
+    weeks: int = 1
+
+    def next_day(self, after: date) -> date | None:
+        """Return the first such day from `after` on; None if it is not known."""
+        if self.weeks > 1:
+            return None
+        return next((day for day in (after + timedelta(days=at) for at in range(366 * 8)) if self.falls_on(day)), None)
+
+    @property
+    def rule(self) -> str:
+        """Return the recurrence rule of RFC 5545, such as `FREQ=WEEKLY;BYDAY=TU,TH`."""
+        if len(self.weekdays) == len(_WEEKDAYS):
+            return "FREQ=DAILY"
+        if self.weekdays:
+            interval = f"INTERVAL={self.weeks};" if self.weeks > 1 else ""
+            return f"FREQ=WEEKLY;{interval}BYDAY={','.join(_WEEKDAYS[day][:2].upper() for day in self.weekdays)}"
+        if self.month:
+            return f"FREQ=YEARLY;BYMONTH={self.month};BYMONTHDAY={self.day}"
+        return f"FREQ=MONTHLY;BYMONTHDAY={self.day}"
+
+    def falls_on(self, day: date) -> bool:
+        """Return whether it may come on a day."""
+        if self.weekdays:
+            return day.weekday() in self.weekdays
+        return day.day == self.day and self.month in {0, day.month}
+
+
+def read_recurrence(text: str) -> Recurrence | None:
+    """Return the first recurrence that a text states: of weekdays, of a day of each month, or of a day of each year."""
+    plain = fold_signs(text[:LONGEST_READ])
+    if _MAY_RECUR.search(plain) is None:
+        return None
+    if found := _WEEKLY.search(plain):
+        return Recurrence(_read_weekdays(found), weeks=2 if found["other"] else 1)
+    if found := _MONTHLY.search(plain):
+        return _of_month(0, number(found["day"] or found["han"]))
+    if _YEARLY.search(plain) and (yearly := _read_yearly(plain)):
+        return yearly
+    return Recurrence(tuple(range(7))) if _DAILY.search(plain) else None
+
+
+def write_recurrence(recurrence: Recurrence, language: str) -> str:
+    """Return a recurrence in English, or in Chinese if `language` is `zh`."""
+    is_chinese = language == "zh"
+    if len(recurrence.weekdays) == len(_WEEKDAYS):
+        return "每天" if is_chinese else "every day"
+    if recurrence.weekdays:
+        names = [_NAMES["zh" if is_chinese else "en"][day] for day in recurrence.weekdays]
+        if is_chinese:
+            return ("每隔一周的" if recurrence.weeks > 1 else "每") + "、".join(names)
+        return ("every other " if recurrence.weeks > 1 else "every ") + " and ".join(names)
+    if recurrence.month:
+        month = MONTH_NAMES[recurrence.month - 1]
+        return (
+            f"每年{recurrence.month}月{recurrence.day}日" if is_chinese else f"every year on {recurrence.day} {month}"
+        )
+    return f"每月{recurrence.day}日" if is_chinese else f"every month on day {recurrence.day}"
+
+
+def _read_weekdays(found: re.Match[str]) -> tuple[int, ...]:
+    if signs := found["han"]:
+        days = [_HAN_WEEKDAYS[sign] for sign in signs if sign in _HAN_WEEKDAYS]
+        if ("到" in signs or "至" in signs) and len(days) == 2 and days[0] < days[1]:
+            days = list(range(days[0], days[1] + 1))
+    else:
+        days = [_WEEKDAYS.index(name.lower()) for name in _WEEKDAY.findall(found["every"] or found["plural"])]
+    return tuple(sorted(set(days)))
+
+
+def _read_yearly(plain: str) -> Recurrence | None:
+    """Return the month and day of the first date in a text."""
+    for named in find_named_times(plain):
+        if named.reader in {readings.english_date, readings.chinese_date, readings.numeric_date, readings.holiday}:
+            period = next(iter(named.read(_ANY_YEAR).list_likely_times()), None)
+            if period is not None and (period.end - period.start).days == 1:
+                return _of_month(period.start.month, period.start.day)
+    return None
+
+
+def _of_month(month: int, day: int) -> Recurrence | None:
+    return Recurrence(month=month, day=day) if 1 <= day <= 31 else None
