@@ -35,8 +35,8 @@ OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the p
 BESIDE_BEST = 0.2  # of the best probability, that another passage must have to be quoted beside it
 LONGEST_WHOLE = 300  # characters of a message that is quoted whole
 MOST_LISTED, LONGEST_LISTED = 6, 120  # quotes of a list, and characters of a message that is quoted whole there
-LEAST_LISTED = 0.6  # of the best match, that another entry of a list must have
-BESIDE_LISTED = 0.25  # of the best probability, that another entry of a list must have
+LEAST_LISTED = 0.85  # of the best match, that another entry of a list must have
+BESIDE_LISTED = 0.6  # of the best probability, that another entry of a list must have
 LONGEST_REPLY = 380  # characters of all quotes together, each with what names its source
 FRAME = 45  # characters that name the source of a quote
 ASSISTANT = "assistant"  # the speaker of the messages of an assistant
@@ -178,15 +178,13 @@ def _answer_joined(question: str, passages: Sequence[Passage]) -> Answer | None:
 
 
 def _answer_asked(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
-    ranked, by_key = _rate_candidates(asked, passages), {passage.key: passage for passage in passages}
+    ranked = _rate_candidates(asked, passages)
     if not ranked or ranked[0].quote.match < LEAST:
         described = describe_passages(asked, passages)
         near = _rank_candidates(_make_candidate(asked, passage, features[MATCH]) for passage, features in described)
         return Answer((), tuple(_choose_quotes(near, NEAREST, LEAST_NEAREST)))
     if asked.is_list:
-        ranked = _rate_candidates(asked, passages, as_list=True)
-        short = [_make_candidate(asked, by_key[other.quote.key], other.quote.match, LONGEST_LISTED) for other in ranked]
-        return Answer(tuple(_choose_quotes(short, MOST_LISTED, BESIDE_LISTED * short[0].quote.match)), ())
+        return Answer(tuple(_choose_entries(asked, passages, ranked, limit)), ())
     chosen = _put_newest_first(_choose_quotes(ranked, limit, BESIDE_BEST * ranked[0].quote.match), passages)
     verdict = _decide_verdict(asked, _newest_quote(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
@@ -232,6 +230,22 @@ def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
         and not _only_asks(passage.text)
         and _measure_coverage(asked, passage, None) >= LEAST_ABOUT
     ]
+
+
+def _choose_entries(
+    asked: QuestionParts, passages: Sequence[Passage], ranked: Sequence[_Candidate], limit: int
+) -> list[Quote]:
+    """Return the quotes of a list: those that answer best, and others that are as much about what is asked for."""
+    best = [found for found in ranked if found.quote.match >= BESIDE_BEST * ranked[0].quote.match][:limit]
+    by_key, keys = {passage.key: passage for passage in passages}, {found.quote.key for found in best}
+    others = [
+        _make_candidate(asked, by_key[found.quote.key], found.quote.match, LONGEST_LISTED)
+        for found in _rate_candidates(asked, passages, as_list=True)
+        if found.quote.key not in keys
+    ]
+    others = [found for found in others if found.quote.match >= BESIDE_LISTED * others[0].quote.match]
+    least = min(found.quote.match for found in [*best, *others])
+    return _choose_quotes([*best, *others], MOST_LISTED, least)
 
 
 def _choose_quotes(ranked: Sequence[_Candidate], limit: int, least: float) -> list[Quote]:
