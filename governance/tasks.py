@@ -7,6 +7,7 @@ from celery import shared_task
 
 from governance.accounts.cleanup import accounts_tidy
 from governance.accounts.key_refusals import key_refusals_write
+from governance.apikeys.request_log import key_requests_tidy, key_requests_write
 from governance.audit.reading.exports import exports_tidy
 from governance.audit.reading.push import push_due
 from governance.heartbeats import Part, heartbeat
@@ -33,7 +34,7 @@ def worker_heartbeat_task(part: str) -> None:
 
 @shared_task(name="governance.tidy")  # type: ignore[untyped-decorator]
 def tidy_task() -> int:
-    return tidy() + accounts_tidy()
+    return tidy() + accounts_tidy() + key_requests_tidy()
 
 
 @shared_task(name="governance.schedules_start")  # type: ignore[untyped-decorator]
@@ -59,6 +60,11 @@ def audit_push_task() -> int:
 @shared_task(name="governance.last_uses_write")  # type: ignore[untyped-decorator]
 def last_uses_write_task() -> int:
     return last_uses_write()
+
+
+@shared_task(name="governance.key_requests_write")  # type: ignore[untyped-decorator]
+def key_requests_write_task() -> int:
+    return key_requests_write()
 
 
 @shared_task(name="governance.key_refusals_write")  # type: ignore[untyped-decorator]

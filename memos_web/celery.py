@@ -35,6 +35,7 @@ app.conf.beat_schedule = {
     },
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
     "keys' last use": {"task": "governance.last_uses_write", "schedule": 240.0},
+    "requests of API keys": {"task": "governance.key_requests_write", "schedule": 5.0},
     "wrong API keys": {"task": "governance.key_refusals_write", "schedule": 60.0},
     "start schedules": {"task": "governance.schedules_start", "schedule": 30.0},
     "tidy jobs": {"task": "governance.jobs_tidy", "schedule": 3600.0},

@@ -17,11 +17,13 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from governance.apikeys.request_log import note_key_request
 from governance.audit.health import audit_health
 from governance.errors import DomainError
 from governance.heartbeats import Part, silent_parts
 from governance.outbox.selectors import outbox_health
 from governance.trace import span, span_fail
+from governance.vocabulary import PrincipalKind
 
 logger = logging.getLogger("memos_web.requests")
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -68,12 +70,26 @@ class MetricsMiddleware:
         SECONDS.labels(route).observe(seconds)
         if response.status_code == 503:
             BUSY.inc()
+        _log_key_request(request, method, route, response.status_code, seconds)
         pool = getattr(connection, "pool", None)  # none of a command or a test, which have a connection of their own
         if pool is not None:
             pool_count(pool.pop_stats())
         what = {"method": method, "route": route, "status": response.status_code, "ms": round(seconds * 1000, 1)}
         logger.info("request", extra=what)
         return response
+
+
+def _log_key_request(request: HttpRequest, method: str, route: str, status: int, seconds: float) -> None:
+    actor = request.caller.actor  # type: ignore[attr-defined]
+    if actor is not None and actor.principal_kind is PrincipalKind.API_KEY:
+        note_key_request(
+            tenant_id=actor.tenant_id,
+            key_id=actor.principal_id,
+            method=method,
+            route=route,
+            status=status,
+            seconds=seconds,
+        )
 
 
 def pool_count(stats: Mapping[str, int]) -> None:

@@ -15,6 +15,7 @@ from governance.api.fields import StrictSerializer, TextField, TimeField
 from governance.api.pages import CursorPages
 from governance.api.representations import persona_ref_json, time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
+from governance.apikeys.requests import key_requests_list
 from governance.apikeys.selectors import KeyView as View
 from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
 from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
@@ -26,7 +27,7 @@ from governance.tenants.services import apikey_create
 from governance.vocabulary import Permission, PersonaKind, Scope
 
 if TYPE_CHECKING:
-    from governance.models import Member
+    from governance.models import ApiKeyRequest, Member
 
 TAG = "api-keys"
 LONGEST_NAME = 100
@@ -70,6 +71,21 @@ class NewKeySchema(KeySchema):
 
 class KeyListSchema(PageSchema):
     results = KeySchema(many=True)
+
+
+class KeyRequestSchema(serializers.Serializer[Any]):
+    """An answered request of an API key. route: the pattern of the address, without ids and query."""
+
+    id = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    method = serializers.CharField()
+    route = serializers.CharField()
+    status = serializers.IntegerField()
+    milliseconds = serializers.IntegerField(help_text="Until the response began.")
+
+
+class KeyRequestListSchema(PageSchema):
+    results = KeyRequestSchema(many=True)
 
 
 class BondsInput(StrictSerializer):
@@ -208,6 +224,18 @@ class KeyRotateView(ApiView):
         return self.post_once(call)
 
 
+class KeyRequestsView(ApiView):
+    @describe("apikeys_requests", KeyRequestListSchema, tag=TAG, parameters=PAGE, may=[404])
+    def get(self, request: Request, key_id: UUID) -> Response:
+        """List the last requests of an API key, newest first: route, status and latency, no content.
+
+        For those who manage keys, and for the key's member. Requests appear after some seconds and stay for 7 days.
+        """
+        pages = CursorPages(request)
+        rows = key_requests_list(actor=self.actor(), key_id=key_id, pages=pages)
+        return pages.envelope([key_request_json(row) for row in rows])
+
+
 def _bonds(body: dict[str, Any]) -> KeyBonds:
     return KeyBonds(body.get("persona"), tuple(body.get("namespaces", ())), body.get("purpose", ""))
 
@@ -228,4 +256,15 @@ def key_json(view: View) -> dict[str, Any]:
         "persona": persona_ref_json(view.persona) if view.persona else None,
         "namespaces": list(view.namespaces),
         "purpose": view.purpose,
+    }
+
+
+def key_request_json(row: "ApiKeyRequest") -> dict[str, Any]:
+    return {
+        "id": str(row.id),
+        "at": time_json(row.at),
+        "method": row.method,
+        "route": row.route,
+        "status": row.status,
+        "milliseconds": row.milliseconds,
     }

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from governance.api.keys import KeyRotateView, KeysView, KeyView
+from governance.api.keys import KeyRequestsView, KeyRotateView, KeysView, KeyView
 from governance.api.members import InvitationsView, InvitationView, MembersView, MemberView
 from governance.api.webhooks import (
     DeliveriesView,
@@ -19,6 +19,7 @@ urlpatterns = [
     path("api-keys/", KeysView.as_view()),
     path("api-keys/<uuid:key_id>/", KeyView.as_view()),
     path("api-keys/<uuid:key_id>/rotate/", KeyRotateView.as_view()),
+    path("api-keys/<uuid:key_id>/requests/", KeyRequestsView.as_view()),
     path("webhooks/", WebhooksView.as_view()),
     path("webhooks/<uuid:webhook_id>/", WebhookView.as_view()),
     path("webhooks/<uuid:webhook_id>/test/", WebhookTestView.as_view()),

@@ -10,6 +10,7 @@ from governance.models.grant import AccessGroup, GrantCondition, PastGrant
 from governance.models.idempotency import IdempotencyKey
 from governance.models.installation import Heartbeat, KeyStoreNote
 from governance.models.job import Job
+from governance.models.key_request import ApiKeyDay, ApiKeyRequest
 from governance.models.outbox import OutboxEvent
 from governance.models.persona import Persona, PersonaGrant
 from governance.models.policy import Policy, PolicyVersion, Usage
@@ -23,6 +24,8 @@ from governance.models.webhook import Webhook, WebhookDelivery
 __all__ = [
     "AccessGroup",
     "ApiKey",
+    "ApiKeyDay",
+    "ApiKeyRequest",
     "AuditCheckpoint",
     "AuditEntry",
     "AuditSeal",

@@ -11,7 +11,6 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from governance.access.decisions.services import is_allowed
 from governance.access.grants.selectors import objects_readable
 from governance.actor import Actor
 from governance.apikeys.selectors import KeyView, apikey_get, apikeys_list, key_view
@@ -22,7 +21,7 @@ from governance.pages import First
 from governance.tenants.bonds import BONDS, KeyBonds
 from governance.tenants.services import apikey_create
 from governance.time_range import check_moment
-from governance.vocabulary import Permission, Scope
+from governance.vocabulary import Scope
 from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, see_other, wants_part
 
@@ -172,7 +171,6 @@ def _keys(actor: Actor) -> dict[str, Any]:
     return {
         "keys": apikeys_list(actor=actor, pages=First(MOST)),
         "now": datetime.now(tz=UTC),
-        "may_audit": is_allowed(actor, Permission.AUDIT_READ),
     }
 
 

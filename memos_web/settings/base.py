@@ -140,6 +140,10 @@ ATTEMPTS_LONGEST_WAIT_SECONDS = 3600
 KEY_OVERLAP_SECONDS = 24 * 3600  # how long a rotated key's former secret works, unless asked otherwise
 KEY_LONGEST_OVERLAP_SECONDS = 30 * 24 * 3600
 KEY_LAST_USE_SECONDS = 60  # a key's last use is noted once in this time, and written by beat within four minutes more
+KEY_REQUESTS_DAYS = 7  # a logged request of a key is kept for so long
+KEY_REQUESTS_MOST = 2_000  # logged requests of one key
+KEY_REQUESTS_MOST_OF_TENANT = 50_000
+KEY_DAYS_DAYS = 90  # the counts of a key's requests by day
 
 # Mail and other outgoing calls. Private addresses are refused unless the operator allows them.
 EMAIL_BACKEND = CONFIG.mail.backend

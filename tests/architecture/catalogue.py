@@ -63,6 +63,8 @@ APP_RIGHTS = {
     "django_migrations": READ,
     "django_session": ALL,
     "governance_apikey": CHANGE,
+    "governance_apikeyday": CHANGE,
+    "governance_apikeyrequest": "DELETE INSERT SELECT",
     "governance_auditentry": ADD,
     "governance_browsersession": CHANGE,
     "governance_auditcheckpoint": ADD,
@@ -152,6 +154,8 @@ APP_RIGHTS = {
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),
+    ("memos_router", "governance_apikeyday", "DELETE"),
+    ("memos_router", "governance_apikeyrequest", "DELETE"),
     ("memos_router", "governance_browsersession", "DELETE"),
     ("memos_auditor", "governance_auditcheckpoint", READ),
     ("memos_auditor", "governance_auditseal", READ),
@@ -167,6 +171,8 @@ COLUMN_RIGHTS = {
     ("memos_router", "governance_member", "SELECT", "id removed_at tenant_id user_id"),
     ("memos_router", "governance_passwordreset", "SELECT", "expires_at id token_hash user_id"),
     ("memos_router", "governance_apikey", "SELECT", "id prefix previous_hash secret_hash tenant_id"),
+    ("memos_router", "governance_apikeyday", "SELECT", "day"),
+    ("memos_router", "governance_apikeyrequest", "SELECT", "at"),
     ("memos_router", "governance_auditcheckpoint", "SELECT", "created_at seq tenant_id"),
     ("memos_router", "governance_auditseal", "SELECT", "created_at seq tenant_id"),
     ("memos_router", "governance_auditsink", "SELECT", "delivered_seq id next_at removed_at tenant_id"),
@@ -209,6 +215,11 @@ OTHER_POLICIES = {
     ("governance_passwordreset", "memos_router", "DELETE", "true"),
     ("governance_passwordreset", "memos_router", "SELECT", "true"),
     ("governance_apikey", "memos_router", "SELECT", "true"),
+    *(
+        (table, "memos_router", what, "true")
+        for table in ("governance_apikeyday", "governance_apikeyrequest")
+        for what in ("DELETE", "SELECT")
+    ),
     ("governance_auditentry", "memos_auditor", "SELECT", "true"),
     ("governance_auditcheckpoint", "memos_auditor", "SELECT", "true"),
     ("governance_auditcheckpoint", "memos_router", "SELECT", "true"),
@@ -241,6 +252,7 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_audit_unsealed",
         "governance_key_by_hash",
         "governance_key_by_prefix",
+        "governance_key_requests_tidy",
         "governance_link_by_hash",
         "governance_memberships",
         "governance_outbox_claim",

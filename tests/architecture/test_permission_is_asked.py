@@ -108,6 +108,7 @@ ASK_NOBODY = {
 }
 
 LISTED_ABOVE = {
+    ("governance.apikeys.requests", "is_key_log_readable"),  # is the question itself
     ("governance.access.decisions.services", "refuse_missing"),
     ("governance.access.grants.services", "grant_locate"),
     ("governance.access.grants.selectors", "grant_get"),

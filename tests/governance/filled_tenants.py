@@ -1,5 +1,6 @@
 """A tenant with rows in every table, all made by the real services."""
 
+import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
@@ -8,6 +9,7 @@ from governance.access.grants.services import GrantDraft, grant_create
 from governance.access.role_templates.services import TemplateDraft, template_create
 from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
 from governance.actor import Actor, system_actor
+from governance.apikeys.request_log import Note, key_requests_store
 from governance.audit.reading.exports import export_create
 from governance.audit.reading.queries import AuditQuery
 from governance.audit.reading.selectors import entries_list
@@ -124,6 +126,8 @@ def fill(person: Person, canary: str) -> Filled:
     cubes_add(actor=actor, drafts=[CubeDraft(content=f"Write to {canary}@birds.example about it.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
+    request = Note(actor.tenant_id, person.key.id, time.time(), "GET", "api/v1/me/", 200, 3)
+    assert key_requests_store(tenant_id=actor.tenant_id, notes=[request]) == 1
     view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
     pipeline_create(actor=actor, draft=PipelineDraft(f"{canary} pipeline", [{"op": "search", "query": canary}]))
     action_create(

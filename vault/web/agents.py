@@ -1,4 +1,4 @@
-"""The page of an agent, which is an API key: its last calls, live, and what each of them received."""
+"""The page of an agent, which is an API key: its requests, its last calls, live, and what each of them received."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,19 +16,28 @@ from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
+from governance.apikeys.requests import (
+    is_key_log_readable,
+    key_days_list,
+    key_request_newest_id,
+    key_requests_list,
+)
 from governance.audit.reading.queries import AuditQuery
-from governance.audit.reading.selectors import entries_by_day, entries_list, entry_get, names_of, newest_entry_id
+from governance.audit.reading.selectors import entries_by_day, entries_list, entry_get, newest_entry_id
 from governance.database import acting
 from governance.errors import NotFound
+from governance.object_names import names_find
+from governance.pages import First
 from governance.vocabulary import Permission, Verb
 from governance.web.audit_lines import Line, lines_of
 from governance.web.audit_words import Sentence, sentence_of
-from governance.web.charts import bars_of
+from governance.web.charts import bars_of, chart_of
 from governance.web.pages import draw, page, wants_part
 from governance.web.pagination import Newest
 from vault.cubes.selectors import CubeView
 from vault.layers.search import Origin, context_line
 from vault.listing.selectors import memories_choose
+from vault.overview.key_costs import key_costs_by_day
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     from governance.models import AuditEntry
 
 CALLS = 20  # shown
+REQUESTS = 30  # shown
 DAYS = 30  # of the use over time
 RECEIVING = (Verb.CONTEXT_READ, Verb.MEMORY_SEARCHED, Verb.MEMORY_READ, Verb.TURN_CREATED)
 ORIGINS: dict[str, Promise] = {
@@ -70,29 +80,58 @@ class Received:
 @require_http_methods(["GET", "HEAD"])
 @page
 def agent(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
-    """Show the last calls of a key. The page polls its main part, which is sent only if there was a new call."""
-    authorize(actor, Permission.AUDIT_READ)
+    """Show the requests and the last calls of a key: calls to auditors, requests to those who may read them.
+
+    The page polls its main part, which is sent only if there is something new.
+    """
+    may_audit, may_log = is_allowed(actor, Permission.AUDIT_READ), is_key_log_readable(actor=actor, key_id=key_id)
+    if not may_log:
+        authorize(actor, Permission.AUDIT_READ)
     query = AuditQuery(principal=key_id)
-    newest = newest_entry_id(actor=actor, query=query)
-    if wants_part(request) and request.GET.get("since") == str(newest):
+    newest = [newest_entry_id(actor=actor, query=query)] if may_audit else []
+    newest += [key_request_newest_id(actor=actor, key_id=key_id)] if may_log else []
+    since = ".".join(str(one) for one in newest)
+    if wants_part(request) and request.GET.get("since") == since:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     with acting(actor):
-        name = names_of(actor=actor, ids=[key_id]).get(key_id)
-        if name is None or name.kind != "api_key":
-            raise NotFound
-        entries = entries_list(actor=actor, query=query, pages=Newest(size=CALLS, key="id"), verbs=RECEIVING)
-        reads = entries_by_day(actor=actor, query=query, verbs=RECEIVING, days=DAYS)
         context = {
-            "name": name,
+            "name": names_find(actor.tenant_id, [key_id])[key_id],
             "key_id": key_id,
-            "newest": newest,
-            "calls": [_make_call(line) for line in lines_of(actor, entries)],
-            "reads": sum(reads),
-            "bars": bars_of(reads, every="is-on"),
+            "newest": since,
             "since": timezone.localdate() - timedelta(days=DAYS - 1),
+            "days": DAYS,
+            **(_describe_log(actor, key_id) if may_log else {}),
+            **(_describe_calls(actor, query) if may_audit else {}),
         }
         template = "vault/agents/_calls.html" if wants_part(request) else "vault/agents/agent.html"
         return draw(request, template, context)
+
+
+def _describe_calls(actor: Actor, query: AuditQuery) -> dict[str, Any]:
+    entries = entries_list(actor=actor, query=query, pages=Newest(size=CALLS, key="id"), verbs=RECEIVING)
+    reads = entries_by_day(actor=actor, query=query, verbs=RECEIVING, days=DAYS)
+    calls = [_make_call(line) for line in lines_of(actor, entries)]
+    return {"may_audit": True, "calls": calls, "reads": sum(reads), "bars": bars_of(reads, every="is-on")}
+
+
+def _describe_log(actor: Actor, key_id: UUID) -> dict[str, Any]:
+    days = key_days_list(actor=actor, key_id=key_id, days=DAYS)
+    costs = key_costs_by_day(actor=actor, key_id=key_id, days=DAYS)
+    bands = (("fill-mid", [day.p50 for day in days]), ("fill-long", [max(day.p95 - day.p50, 0) for day in days]))
+    busy = [day for day in days if day.requests]
+    return {
+        "may_log": True,
+        "requests": key_requests_list(actor=actor, key_id=key_id, pages=First(REQUESTS)),
+        "count": sum(day.requests for day in days),
+        "errors": sum(day.errors for day in days),
+        "request_bars": bars_of([day.requests for day in days], every="is-on"),
+        "error_bars": bars_of([day.errors for day in days], every="is-bad"),
+        "latency": chart_of(bands) if busy else None,
+        "last_day": busy[-1] if busy else None,
+        "costs": [
+            (name, sum(spent), bars_of([float(cost) for cost in spent], every="is-on")) for name, spent in costs.items()
+        ],
+    }
 
 
 @require_http_methods(["GET", "HEAD"])

@@ -384,6 +384,7 @@ NEEDS_NO_ROW = {
     ("members/<uuid:member_id>/", "get"): "an address and a role; no content",
     ("invitations/<uuid:invitation_id>/", "get"): "the same of one who is invited",
     ("api-keys/<uuid:key_id>/", "get"): "name, end and scopes; no secret",
+    ("api-keys/<uuid:key_id>/requests/", "get"): "routes, status and latency; no content",
     ("personas/<uuid:persona_id>/settings/", "get"): "numbers; no content",
     ("layers/settings/", "get"): "numbers; no content",
     ("me/", "get"): "everyone may know who they are; no content",
