@@ -156,6 +156,7 @@ class Verb(StrEnum):
     REVIEW_LISTED = "review.listed"
     REVIEW_ACCEPTED = "review.accepted"
     REVIEW_REJECTED = "review.rejected"
+    REVIEW_REOPENED = "review.reopened"
     # the audit log itself
     AUDIT_LISTED = "audit.listed"
     AUDIT_READ = "audit.read"

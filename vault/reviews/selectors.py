@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -83,28 +83,44 @@ class ReviewView:
         return str(self.other.metadata.get("pack", "")) if self.other and self.row.kind in KNOWLEDGE else ""
 
 
-def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:
-    """Return a page of the reviews about memories that the actor may read, newest first.
+def reviews_list(
+    *, actor: Actor, kind: ReviewKind | Collection[ReviewKind] | None, status: ReviewStatus, pages: Pages
+) -> list[ReviewView]:
+    """Return a page of the reviews about memories that the actor may read, newest first. kind: one, several, or all.
 
     Raises Forbidden; KeyUnavailable. Writes: Review …, AuditEntry with the memories' ids.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         withdrawn_refresh(actor=actor)
-        readable = Q(cube__in=Cube.objects.visible_to(actor))
-        withheld = Q(kind__in=WITHHELD, cube__in=Cube.objects.stored().reached_by(actor))
-        rows = Review.objects.filter(
-            readable | withheld,
-            pairs_readable(actor, status),
-            status=status,
-            version__in=readable_versions(actor),
-            version__namespace__in=Namespace.objects.visible_to(actor),
-        )
-        page = pages.take(rows.filter(kind=kind) if kind else rows)
+        rows = _find_visible_reviews(actor, status)
+        kinds = [kind] if isinstance(kind, str) else list(kind or ())
+        page = pages.take(rows.filter(kind__in=kinds) if kinds else rows)
         views = _open_reviews(actor, page)
         ids = list(dict.fromkeys(view.cube.id for view in views))
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=ids)
     return views
+
+
+def reviews_count(*, actor: Actor) -> dict[ReviewKind, int]:
+    """Return the number of open reviews of each kind that `reviews_list` would show. One query. Raises Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        rows = _find_visible_reviews(actor, ReviewStatus.OPEN).order_by()
+        counted = rows.values_list("kind").annotate(reviews=Count("id"))
+        return {ReviewKind(kind): count for kind, count in counted}
+
+
+def _find_visible_reviews(actor: Actor, status: ReviewStatus) -> QuerySet[Review]:
+    readable = Q(cube__in=Cube.objects.visible_to(actor))
+    withheld = Q(kind__in=WITHHELD, cube__in=Cube.objects.stored().reached_by(actor))
+    return Review.objects.filter(
+        readable | withheld,
+        pairs_readable(actor, status),
+        status=status,
+        version__in=readable_versions(actor),
+        version__namespace__in=Namespace.objects.visible_to(actor),
+    )
 
 
 def pairs_readable(actor: Actor, status: ReviewStatus) -> Q:

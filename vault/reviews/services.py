@@ -41,6 +41,7 @@ from vault.screening.screen import EVERYWHERE, Finding
 from vault.screening.texts import find_places
 from vault.vocabulary import ReviewKind, ReviewStatus
 
+UNCHANGED = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION, *KNOWLEDGE})  # a rejection changes no memory of these
 DUPLICATES = "A person decided that both state the same."
 
 
@@ -178,6 +179,41 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
             sync_conflict_reject(actor=actor, review=review, cube=cube)
         _decide_review(actor, review, ReviewStatus.REJECTED)
         record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])
+    return review
+
+
+def is_reopenable(review: Review) -> bool:
+    """Return whether `review_reopen` can undo this decision, which destroyed no text and deleted no memory."""
+    if review.status == ReviewStatus.REJECTED:
+        return review.kind == ReviewKind.PII or (review.kind in UNCHANGED and review.other_id is not None)
+    settled = review.status == ReviewStatus.ACCEPTED and review.kind == ReviewKind.CONFLICT
+    return settled and review.other_id is not None
+
+
+def review_reopen(*, actor: Actor, review_id: UUID) -> Review:
+    """Undo the actor's own decision on a review, and open the review again.
+
+    Of a contradiction that was accepted, the earlier statement becomes valid again.
+    Raises NotFound; Forbidden for another's decision; Conflict if the decision cannot be undone, or the memory has
+    another successor since. Writes: Review, PiiFinding …, AuditEntry; Cube, CubeVersion of a contradiction.
+    """
+    with acting(actor):
+        review, cube = _locate_for_decision(actor, review_id)
+        if not is_reopenable(review):
+            raise Conflict("This decision cannot be undone.")
+        if review.decided_by != actor.principal_id:
+            detail = "Only who decided a review may undo the decision."
+            raise Forbidden(detail, permission=Permission.MEMORY_UPDATE, rule="decider")
+        if review.status == ReviewStatus.ACCEPTED:
+            if cube.superseded_by != review.other_id:
+                raise Conflict("The memory has changed since.")
+            contradiction_undo(actor=actor, cube_id=cube.id)
+        findings = PiiFinding.objects.filter(version_id=review.version_id, status=review.status)
+        if review.kind == ReviewKind.PII:
+            findings.update(status=ReviewStatus.OPEN)
+        review.status, review.decided_at, review.decided_by, review.decided_kind = ReviewStatus.OPEN, None, None, ""
+        review.save(update_fields=["status", "decided_at", "decided_by", "decided_kind"])
+        record(actor=actor, verb=Verb.REVIEW_REOPENED, object_type="review", object_ids=[review.id])
     return review
 
 

@@ -38,6 +38,7 @@ WORDS = {
     Verb.TURN_CREATED: ngettext_lazy("asked %(n)s question in chat", "asked %(n)s questions in chat", "n"),
     Verb.REVIEW_ACCEPTED: ngettext_lazy("accepted %(n)s review", "accepted %(n)s reviews", "n"),
     Verb.REVIEW_REJECTED: ngettext_lazy("rejected %(n)s review", "rejected %(n)s reviews", "n"),
+    Verb.REVIEW_REOPENED: ngettext_lazy("reopened %(n)s review", "reopened %(n)s reviews", "n"),
     Verb.HOLD_CREATED: ngettext_lazy("placed %(n)s legal hold", "placed %(n)s legal holds", "n"),
     Verb.HOLD_RELEASED: ngettext_lazy("released %(n)s legal hold", "released %(n)s legal holds", "n"),
     Verb.GRANT_CREATED: ngettext_lazy("gave %(n)s grant", "gave %(n)s grants", "n"),

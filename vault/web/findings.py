@@ -6,10 +6,25 @@ from dataclasses import dataclass, field
 from django.utils.functional import Promise
 
 from governance.vocabulary import PiiKind
+from vault.cubes.differences import TextDifference, text_difference
 from vault.reviews.selectors import FindingView, ReviewView
 from vault.screening.screen import Finding
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
-from vault.web.labels import PII_KINDS, REFUSALS, RELATIONS, REVIEW_STATUSES
+from vault.web.labels import PII_KINDS, REFUSALS, RELATIONS, REVIEW_KINDS, REVIEW_STATUSES
+
+TITLE_CHARACTERS = 120
+ICONS = {
+    ReviewKind.PII: "fingerprint",
+    ReviewKind.SOURCE_WITHDRAWN: "eraser",
+    ReviewKind.CONFLICT: "git-compare",
+    ReviewKind.FEEDBACK: "message-circle",
+    ReviewKind.FUSION: "git-merge",
+    ReviewKind.QUARANTINE: "ban",
+    ReviewKind.SYNC: "git-compare",
+    ReviewKind.PACK_SUPERSEDES: "git-compare",
+    ReviewKind.PACK_CONTRADICTS: "git-compare",
+    ReviewKind.PACK_CONFIRMS: "git-merge",
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,36 @@ class ShownReview:
     is_sync: bool
     relation: Promise | None = None  # of a pack's statement to an own one
     refusal: Promise | None = None  # why the pack's statement is not shown
+
+    @property
+    def kind(self) -> Promise:
+        return REVIEW_KINDS[ReviewKind(self.view.row.kind)]
+
+    @property
+    def icon(self) -> str:
+        return ICONS[ReviewKind(self.view.row.kind)]
+
+    @property
+    def title(self) -> str:
+        """The first words of the text under review, for the list; empty for who may not see it."""
+        if self.view.words:
+            return self.view.words.content[:TITLE_CHARACTERS]
+        found = next((finding.view for finding in self.findings if finding.checked), None)
+        return f"{found.before}{found.value}{found.after}" if found else ""
+
+    @property
+    def second(self) -> str:
+        """The text beside the one under review: the later, the other, or the proposed one; empty without any."""
+        if self.view.theirs:
+            return self.view.theirs.content
+        if self.view.feedback and self.view.feedback.correction:
+            return self.view.feedback.correction
+        return self.view.other.content if self.view.other else ""
+
+    @property
+    def difference(self) -> TextDifference | None:
+        """What differs between the two texts; None without a second one."""
+        return text_difference(self.view.words.content, self.second) if self.view.words and self.second else None
 
 
 def mark_findings(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:

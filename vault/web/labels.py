@@ -74,6 +74,18 @@ REVIEW_STATUSES: dict[ReviewStatus, Promise] = {
     ReviewStatus.REJECTED: _("no personal data"),
     ReviewStatus.SUPERSEDED: _("asked again for a newer version"),
 }
+REVIEW_KINDS: dict[ReviewKind, Promise] = {
+    ReviewKind.PII: _("Personal data"),
+    ReviewKind.SOURCE_WITHDRAWN: _("Source removed"),
+    ReviewKind.CONFLICT: _("Contradiction"),
+    ReviewKind.FEEDBACK: _("Feedback"),
+    ReviewKind.FUSION: _("Duplicate"),
+    ReviewKind.QUARANTINE: _("Quarantine"),
+    ReviewKind.SYNC: _("Changed here and elsewhere"),
+    ReviewKind.PACK_SUPERSEDES: _("A pack has a newer statement"),
+    ReviewKind.PACK_CONTRADICTS: _("A pack contradicts"),
+    ReviewKind.PACK_CONFIRMS: _("A pack confirms"),
+}
 REFUSALS = {
     Refusal.QUOTA: _("The contract of this pack allows no more reads in this period."),
     Refusal.PURPOSE: _("The contract of this pack is for other purposes."),

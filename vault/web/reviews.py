@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
@@ -20,18 +22,32 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
-from vault.reviews.selectors import review_get, review_view, reviews_list
-from vault.reviews.services import review_accept, review_accept_ask, review_reject
+from vault.reviews.selectors import review_get, review_view, reviews_count, reviews_list
+from vault.reviews.services import is_reopenable, review_accept, review_accept_ask, review_reject, review_reopen
 from vault.store.proposals import Proposal, Side, answered_proposals_list, proposals_list
 from vault.store.publications import publications_waiting
 from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
-from vault.web.findings import make_shown_review
+from vault.web.findings import ShownReview, make_shown_review
+from vault.web.labels import REVIEW_KINDS
 from vault.web.store_forms import VISIBILITIES
 
 if TYPE_CHECKING:
-    from vault.models import Publication
+    from vault.models import Publication, Review
 
 REVIEWS = 30  # of one page
+STORE = "store"  # stands for the case of all offers and proposals of packs
+# The tabs: name in the address, words, and kinds of reviews.
+GROUPS: dict[str, tuple[Promise, frozenset[ReviewKind]]] = {
+    "conflicts": (
+        _("Conflicts"),
+        frozenset({ReviewKind.CONFLICT, ReviewKind.SYNC, ReviewKind.PACK_CONTRADICTS, ReviewKind.PACK_SUPERSEDES}),
+    ),
+    "fusion": (_("Fusion"), frozenset({ReviewKind.FUSION, ReviewKind.PACK_CONFIRMS})),
+    "pii": (_("Personal data"), frozenset({ReviewKind.PII})),
+    "quarantine": (_("Quarantine"), frozenset({ReviewKind.QUARANTINE})),
+    "feedback": (_("Feedback"), frozenset({ReviewKind.FEEDBACK})),
+    "sources": (_("Removed sources"), frozenset({ReviewKind.SOURCE_WITHDRAWN})),
+}
 KEYS = 200  # newest keys that the form offers
 
 
@@ -45,25 +61,58 @@ class OfferWaiting:
 @require_http_methods(["GET", "HEAD"])
 @page
 def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The reviews that wait, and the chosen one beside them: `case`, an id or `store`; without it the first."""
     decided = request.GET.get("status") == "rejected"
+    group = request.GET.get("kind", "") if request.GET.get("kind") in GROUPS and not decided else ""
     take = Newest(size=REVIEWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     with acting(actor):
         found = reviews_list(
             actor=actor,
-            kind=ReviewKind.PII if decided else None,
+            kind=ReviewKind.PII if decided else GROUPS[group][1] if group else None,
             status=ReviewStatus.REJECTED if decided else ReviewStatus.OPEN,
             pages=take,
         )
+        shown = [make_shown_review(view) for view in found]
+        store = _list_store(actor) if not decided and not group else {}
         context = {
-            "reviews": [make_shown_review(view) for view in found],
+            "reviews": shown,
             "older": take.older,
             "decided": decided,
+            "group": group,
+            "groups": _describe_groups(actor),
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
-            "offers": _list_offers(actor) if not decided else [],
-            **(_list_proposals(actor) if not decided else {}),
             "may_quarantine": is_allowed(actor, Permission.APIKEY_MANAGE),
+            **store,
+            "waiting": sum(len(rows) for rows in store.values()),
+            **_choose_case(request, shown, has_store=any(store.values())),
+            "undo": request.session.pop("undo", None),
         }
         return draw(request, "vault/reviews/reviews.html", context)
+
+
+def _describe_groups(actor: Actor) -> list[tuple[str, Promise, int]]:
+    """Return the groups of kinds that have open reviews: (name, words, number)."""
+    counts = reviews_count(actor=actor)
+    numbers = [(name, words, sum(counts.get(kind, 0) for kind in kinds)) for name, (words, kinds) in GROUPS.items()]
+    return [("", _("All"), sum(counts.values())), *(group for group in numbers if group[2])]
+
+
+def _choose_case(request: HttpRequest, shown: list[ShownReview], *, has_store: bool) -> dict[str, Any]:
+    """Return the case to show and the one after it. is_chosen: the address names it."""
+    wanted = request.GET.get("case", "")
+    at = next((at for at, one in enumerate(shown) if str(one.view.row.id) == wanted), None)
+    if has_store and at is None:
+        return {"case": None, "next_case": shown[0] if shown else None, "is_chosen": wanted == STORE}
+    at = at or 0
+    return {
+        "case": shown[at] if shown else None,
+        "next_case": shown[at + 1] if at + 1 < len(shown) else None,
+        "is_chosen": any(str(one.view.row.id) == wanted for one in shown),
+    }
+
+
+def _list_store(actor: Actor) -> dict[str, Any]:
+    return {"offers": _list_offers(actor), **_list_proposals(actor)}
 
 
 def _list_proposals(actor: Actor) -> dict[str, list[Proposal]]:
@@ -119,8 +168,8 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
         try:
             redact_history = request.POST.get("redact_history") == "on"
             content = request.POST.get("content")
-            review_accept(actor=actor, review_id=review_id, redact_history=redact_history, content=content)
-            return see_other(reverse("reviews"))
+            review = review_accept(actor=actor, review_id=review_id, redact_history=redact_history, content=content)
+            return _see_next(request, review)
         except Conflict as fault:
             conflict = fault  # decided meanwhile: the page below says so, with 409
     review_accept_ask(actor=actor, review_id=review_id)
@@ -140,6 +189,28 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
 def reject(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
     review = review_reject(actor=actor, review_id=review_id)
     if not wants_part(request):
-        return see_other(reverse("reviews"))
+        return _see_next(request, review)
     shown = make_shown_review(review_view(actor=actor, review=review))
     return draw(request, "vault/reviews/_review.html", {"shown": shown, "may_decide": True})
+
+
+@require_http_methods(["POST"])
+@page
+def reopen(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
+    """Undo a decision that the reader has just made, and show the review again."""
+    review_reopen(actor=actor, review_id=review_id)
+    return see_other(f"{reverse('reviews')}?case={review_id}")
+
+
+def _see_next(request: HttpRequest, review: "Review") -> HttpResponseBase:
+    """Lead to the next review of the list, with a message that undoes the decision where that can be done."""
+    words = _("Accepted: %(kind)s.") if review.status == ReviewStatus.ACCEPTED else _("Rejected: %(kind)s.")
+    request.session["undo"] = {
+        "words": str(words) % {"kind": REVIEW_KINDS[ReviewKind(review.kind)]},
+        "action": "reopen" if is_reopenable(review) else "",
+        "address": reverse("review_reopen", args=[review.id]),
+        "ids": [],
+        "next": "",
+    }
+    asked = {name: value for name in ("kind", "case") if (value := request.POST.get(name))}
+    return see_other(reverse("reviews") + (f"?{urlencode(asked)}" if asked else ""))

@@ -130,6 +130,7 @@ urlpatterns = [
     path("reviews/quarantine/", reviews.quarantine, name="reviews_quarantine"),
     path("reviews/<uuid:review_id>/accept/", reviews.accept, name="review_accept"),
     path("reviews/<uuid:review_id>/reject/", reviews.reject, name="review_reject"),
+    path("reviews/<uuid:review_id>/reopen/", reviews.reopen, name="review_reopen"),
     path("memories/<uuid:memory_id>/provenance/", provenance.provenance, name="memory_provenance"),
     path("memories/<uuid:memory_id>/manifest/", provenance.manifest, name="memory_manifest"),
     path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),

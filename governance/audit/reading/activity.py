@@ -28,6 +28,7 @@ ACTIVITY = frozenset(
         Verb.TURN_CREATED,
         Verb.REVIEW_ACCEPTED,
         Verb.REVIEW_REJECTED,
+        Verb.REVIEW_REOPENED,
         Verb.HOLD_CREATED,
         Verb.HOLD_RELEASED,
         Verb.GRANT_CREATED,

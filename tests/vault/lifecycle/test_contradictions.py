@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from governance.database import acting
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
+from vault.models import Cube
 
 ASK = {"kind": "conflicts.propose", "cron": "0 4 * * *"}
 NINE = "The library by the river opens at 9 in the morning."
@@ -158,3 +160,39 @@ def test_preview_counts_and_asks_nothing(olivia: Contract, alice: Contract, char
     assert alice.post("schedules/", ASK).status == 403
     assert charlie.post(f"schedules/{made}/run/", {}).status == 404
     assert fields_at_fault(olivia.post("schedules/", ASK | {"settings": {"threshold": 2}})) == {"settings.threshold"}
+
+
+@pytest.mark.parametrize("verb", ["accept", "reject"])
+def test_decision_on_the_page_is_undone_by_its_decider_alone(
+    world: World, olivia: Contract, alice: Contract, verb: str
+) -> None:
+    earlier, later = add_memory(alice, NINE), add_memory(alice, TEN)
+    run_job(olivia)
+    review, browser = review_id(alice), signed_in(world.alice)
+    reopen = f"/reviews/{review}/reopen/"
+    assert browser.post(reopen).status_code == 409, "nothing is decided"
+    browser.post(f"/reviews/{review}/{verb}/")
+    assert f'action="{reopen}"' in browser.get("/reviews/").text
+    for other, status in ((world.olivia, 403), (world.bob, 403), (world.charlie, 404)):
+        assert signed_in(other).post(reopen).status_code == status
+    assert open_pairs(alice) == set()
+    done = browser.post(reopen)
+    assert (done.status_code, done["Location"]) == (303, f"/reviews/?case={review}")
+    assert open_pairs(alice) == {(earlier, later)}
+    assert validity(alice, earlier) == (None, None)
+    browser.post(f"/reviews/{review}/accept/")
+    assert validity(alice, earlier)[1] == later, "a review that was reopened is decided again"
+
+
+def test_accepted_contradiction_stays_if_the_memory_has_another_successor_since(
+    world: World, olivia: Contract, alice: Contract
+) -> None:
+    earlier = add_memory(alice, NINE)
+    add_memory(alice, TEN)
+    run_job(olivia)
+    review, browser = review_id(alice), signed_in(world.alice)
+    browser.post(f"/reviews/{review}/accept/")
+    with acting(world.alice.actor):
+        Cube.objects.filter(id=earlier).update(superseded_by=earlier)
+    assert browser.post(f"/reviews/{review}/reopen/").status_code == 409
+    assert open_pairs(alice) == set()

@@ -117,3 +117,36 @@ def test_refused_question_shows_the_reason_and_stays_in_its_box(world: World) ->
     assert page.status_code == 422
     assert "a policy refuses it here" in page.content.decode()
     assert "li.lei@example.cn" in page.content.decode()
+
+
+def test_rejected_finding_is_found_again_after_undo(world: World) -> None:
+    address, review = add_flagged_memory(world)
+    client = signed_in(world.alice)
+    client.post(f"/reviews/{review.id}/reject/")
+    assert client.post(f"/reviews/{review.id}/reopen/").status_code == 303
+    assert "<mark>li.lei@example.cn</mark>" in client.get("/reviews/").content.decode()
+    assert "<mark" in client.get(address).content.decode()
+
+
+def test_redaction_offers_no_undo(world: World) -> None:
+    _, review = add_flagged_memory(world)
+    client = signed_in(world.alice)
+    client.post(f"/reviews/{review.id}/accept/", {"redact_history": "on"})
+    assert "/reopen/" not in client.get("/reviews/").content.decode()
+    assert client.post(f"/reviews/{review.id}/reopen/").status_code == 409
+
+
+def test_decision_leads_to_the_next_review_of_its_tab(world: World) -> None:
+    _, first = add_flagged_memory(world)
+    _, second = add_flagged_memory(world, content="Ring 13912345678 about the kiln.")
+    client = signed_in(world.alice)
+    page = client.get("/reviews/?kind=pii").content.decode()
+    assert f'id="review-{second.id}"' in page
+    assert f'id="review-{first.id}"' not in page
+    assert f'name="case" value="{first.id}"' in page
+    done = client.post(f"/reviews/{second.id}/reject/", {"kind": "pii", "case": str(first.id)})
+    assert done["Location"] == f"/reviews/?kind=pii&case={first.id}"
+    page = client.get(done["Location"]).content.decode()
+    assert f'id="review-{first.id}"' in page
+    assert "Rejected: Personal data." in page
+    assert client.get("/reviews/?kind=conflicts").status_code == 200
