@@ -108,7 +108,7 @@ class Scene:
         """Yield the numbers of pages that the REST API does not have."""
         with acting(person.actor):
             overview = overview_get(actor=person.actor, days=7)
-            yield overview.memories, overview.growth, dict(overview.states), list(overview.places)
+            yield overview.memories, overview.growth, dict(overview.states), list(overview.places), overview.series
             yield [(item.kind, item.count) for item in attention_list(actor=person.actor, overview=overview)]
             if person.member.tenant_id == self.world.acme.id:
                 counts = layer_counts(actor=person.actor, persona_id=self.agent, stream_id=None)

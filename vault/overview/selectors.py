@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from django.db.models import Q, Sum
+from django.db.models import Count, Q, Sum
+from django.db.models.functions import TruncDate
 
 from governance.access.decisions.rules import sees_private
 from governance.access.decisions.services import authorize, is_allowed
@@ -15,13 +16,15 @@ from governance.database import acting, database_now
 from governance.policies.active import policies_active
 from governance.policies.rules import QuotaTarget, limits_of
 from governance.vocabulary import JobStatus, Measure, Permission, QuotaTargetKind
+from vault.cubes.eligibility import SEARCHABLE
 from vault.cubes.visibility import exceptions_of
 from vault.listing.facets import facets_count
 from vault.listing.queries import MemoryQuery
-from vault.models import DailyCount, Namespace
+from vault.models import Cube, DailyCount, Namespace
 from vault.overview.counts import ANSWERED, EMPTY, FAULT, MEASURES, VERIFIED
 from vault.vocabulary import Counted, State, Tier
 
+MOST_LIVE = 20_000  # memories of a live count
 SOON = 7  # days in which something expires soon
 MOST_PLACES = 8
 GROUPS = (Counted.LAYER, Counted.STATE, Counted.SEMANTIC_TYPE)
@@ -56,7 +59,8 @@ class AuditState:
 @dataclass(frozen=True)
 class Overview:
     """The numbers of the overview. counted_at: None before the first count. is_live: single memories are hidden from
-    the actor, so its memories were counted now, up to a limit (`is_capped`), and without history.
+    the actor, so its memories were counted now, up to a limit (`is_capped`): the series have the memories that still
+    exist, from the day of their creation; they are empty for more than MOST_LIVE memories.
 
     memories: searchable ones; growth: in the last seven days. series: by the value of the group. expiring: by day.
     tiers: memories and bytes of each storage tier; None without the right to see use. searches: answered and empty ones
@@ -97,7 +101,7 @@ Counts = dict[Counted, dict[date, dict[str, int]]]
 
 
 def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> Overview:
-    """Return the last `days` days, grouped by one of GROUPS. Raises Forbidden. Queries: three; for a live count five.
+    """Return the last `days` days, grouped by one of GROUPS. Raises Forbidden. Queries: three; for a live count seven.
 
     Writes: AuditEntry for a live count.
     """
@@ -107,7 +111,7 @@ def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> 
         span = tuple(today - timedelta(days=back) for back in range(days - 1, -1, -1))
         is_live = bool(exceptions_of(actor, lambda: Namespace.objects.visible_to(actor)).denied)
         counts, counted_at = _load_counts(actor, span, group)
-        shown = _count_live(actor) if is_live else _count_memories(actor, counts, span, group)
+        shown = _count_live(actor, span, group) if is_live else _count_memories(actor, counts, span, group)
         return Overview(
             days=span,
             counted_at=counted_at,
@@ -159,15 +163,50 @@ def _count_memories(actor: Actor, counts: Counts, span: Sequence[date], group: C
     }
 
 
-def _count_live(actor: Actor) -> dict[str, Any]:
+def _count_live(actor: Actor, span: Sequence[date], group: Counted) -> dict[str, Any]:
     counted = facets_count(actor=actor, query=MemoryQuery())
     total = counted["total"][0] if counted["total"] else None
+    births = _count_births(actor, group)
+    is_capped = bool(total and total.capped)
     return {
-        "memories": (total.count or 0) if total else 0,
-        "is_capped": bool(total and total.capped),
+        "memories": _sum_searchable(_sum_values(births)) if births else (total.count or 0) if total else 0,
+        "is_capped": is_capped and not births,
+        "series": {
+            value: [sum(n for born, n in days.items() if born <= day) for day in span] for value, days in births.items()
+        },
         "states": {value.value: value.count or 0 for value in counted["state"]},
         "places": [(value.value, value.count) for value in counted["namespace"] if value.count][:MOST_PLACES],
+        "expiring": _count_expiring(actor, span[-1]),
     }
+
+
+def _count_births(actor: Actor, group: Counted) -> dict[str, dict[date, int]]:
+    """Count the visible memories of now by value and day of creation (UTC); empty for more than MOST_LIVE."""
+    newest = Cube.objects.visible_to(actor).order_by("-id").values("id")[: MOST_LIVE + 1]
+    rows = (
+        Cube.objects.filter(id__in=newest)
+        .order_by()
+        .values_list(TruncDate("created_at", tzinfo=UTC), "state", str(group))
+    )
+    births: dict[str, dict[date, int]] = defaultdict(lambda: defaultdict(int))
+    for day, state, value, count in rows.annotate(count=Count("id")):
+        if state in SEARCHABLE or group is Counted.STATE:
+            births[value][day] += count
+        elif state == State.ARCHIVED and group is Counted.LAYER:
+            births[state][day] += count
+    return births if sum(_sum_values(births).values()) <= MOST_LIVE else {}
+
+
+def _sum_values(births: Mapping[str, Mapping[date, int]]) -> dict[str, int]:
+    return {value: sum(days.values()) for value, days in births.items()}
+
+
+def _count_expiring(actor: Actor, today: date) -> dict[date, int]:
+    """Count the visible memories that expire on each of the next SOON days (UTC)."""
+    until = datetime.combine(today + timedelta(days=SOON), time(), UTC)
+    rows = Cube.objects.visible_to(actor).filter(expires_at__lt=until, state__in=SEARCHABLE).order_by()
+    counted = rows.values_list(TruncDate("expires_at", tzinfo=UTC)).annotate(count=Count("id"))
+    return dict(sorted(counted))
 
 
 def _rank_namespaces(actor: Actor, day: date) -> list[tuple[str, int]]:

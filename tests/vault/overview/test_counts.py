@@ -16,6 +16,7 @@ from tests.vault.outbox import run_jobs
 from vault.overview.attention import Waiting, attention_list
 from vault.overview.counts import counts_ask
 from vault.overview.selectors import Overview, overview_get
+from vault.vocabulary import Counted, State
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -50,7 +51,7 @@ def test_counts_cover_what_each_reader_sees(world: World) -> None:
 
 
 def test_a_memory_denied_by_itself_is_in_no_number(world: World) -> None:
-    ids = [add(world, "olivia", content, namespace="/team") for content in ("Open.", "Denied.")]
+    ids = [add(world, "olivia", content, namespace="/team", ttl_seconds=86_400) for content in ("Open.", "Denied.")]
     draft = GrantDraft(
         holder_kind=GranteeKind.MEMBER,
         holder=str(world.bob.member.id),
@@ -62,7 +63,11 @@ def test_a_memory_denied_by_itself_is_in_no_number(world: World) -> None:
     grant_create(actor=world.olivia.actor, draft=draft)
     count()
     found = overview_of(world, "bob")
-    assert (found.memories, found.is_live, found.series) == (1, True, {})
+    assert (found.memories, found.is_live) == (1, True)
+    assert sum(found.expiring.values()) == 1
+    assert [days[-2:] for days in found.series.values()] == [[0, 1]]
+    by_state = overview_get(actor=world.bob.actor, days=7, group=Counted.STATE).series
+    assert {state: days[-1] for state, days in by_state.items()} == {State.GENERATED: 1}
     assert overview_of(world, "alice").memories == 2
 
 

@@ -65,9 +65,16 @@ def test_before_the_first_count_the_page_says_so(world: World) -> None:
 
 
 def test_the_overview_costs_few_statements(world: World) -> None:
-    add_memories(world)
-    for name in ("olivia", "alice"):
+    memory = add_memories(world)
+    world.client("alice").post("memories/", {"content": "The heron nests by the weir.", "namespace": "/team"})
+    grant = {"principal": {"kind": "member", "id": str(world.bob.member.id)}, "effect": "deny", "action": "read"}
+    hidden = {"object": {"type": "memory", "id": memory}}
+    assert world.client("olivia").post("grants/", grant | hidden).status == 201
+    for name in ("olivia", "alice", "bob"):
         assert len(statements(signed_in(world.person(name)), "/overview/")) <= 20, name
+    page = page_of(world, "bob")
+    assert "that you may read and that still exist" in page
+    assert "Memories by layer over 30 days" in page
 
 
 def test_the_bell_counts_what_its_reader_may_solve(world: World) -> None:
