@@ -1,5 +1,6 @@
 """Pages of access: the grants on one object, and all grants of the reader."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -14,7 +15,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.rules import Decision
 from governance.access.decisions.services import is_allowed
-from governance.access.grants.overview import MemberAccess, access_overview
+from governance.access.grants.grantees import Grantee
+from governance.access.grants.overview import MemberAccess, access_overview, principals_to_choose
 from governance.access.grants.rehearsal import grant_rehearse
 from governance.access.grants.selectors import (
     GrantFilter,
@@ -43,12 +45,23 @@ MEMBERS, GRANTS = 50, 50  # of one page
 PATHS = 200  # suggested
 
 
-@require_http_methods(["GET", "HEAD"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """List all grants for those who manage them; for others, those given and received."""
+    """List the grants: all for those who manage them, else those given and received. POST gives one on a namespace."""
     take = NewestMerged(GRANTS, request.GET.get("before", ""))
-    return _list(request, actor, take)
+    if request.method != "POST":
+        return _list(request, actor, take)
+    try:
+        name = request.POST.get("path", "").strip()
+        place = find_object_by_name(actor=actor, object_type="namespace", name=name)
+        grant_create(actor=actor, draft=_draft(request.POST, "namespace", place))
+    except Invalid as fault:
+        return _list(request, actor, take, fault=_fault_text(fault), status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except Forbidden as denial:
+        return _list(request, actor, take, fault=refusal_sentence(request, denial), status=HTTPStatus.FORBIDDEN)
+    request.session["undo"] = {"words": _("The grant was given."), "action": ""}
+    return see_other(reverse("access_list"))
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -64,9 +77,17 @@ def access_ask(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _list(
-    request: HttpRequest, actor: Actor, take: NewestMerged, *, path: str = "", status: int = HTTPStatus.OK
+    request: HttpRequest,
+    actor: Actor,
+    take: NewestMerged,
+    *,
+    path: str = "",
+    fault: str = "",
+    status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
     with acting(actor):
+        may_manage = is_allowed(actor, Permission.GRANT_MANAGE)
+        holders = principals_to_choose(actor=actor) if may_manage else []
         grants = grants_list(actor=actor, wanted=GrantFilter(), pages=take)
         context = {
             "grants": describe_grants(actor, grants),
@@ -74,8 +95,15 @@ def _list(
             "paths": objects_readable(actor=actor, object_type="namespace", most=PATHS),
             "undo": request.session.pop("undo", None),
             "path": path,
-            "unknown": status != HTTPStatus.OK,
-            "may_manage_access": is_allowed(actor, Permission.GRANT_MANAGE),
+            "unknown": status != HTTPStatus.OK and not fault,
+            "may_manage_access": may_manage,
+            "holders": _describe_holders(holders),
+            "actions": ACTIONS.items(),
+            "effects": EFFECTS.items(),
+            "channels": CHANNELS.items(),
+            "asked": request.POST,
+            "asked_channels": request.POST.getlist("channel"),
+            "fault": fault,
         }
     return draw(request, "governance/access/list.html", context, status=status)
 
@@ -185,9 +213,7 @@ def _show(
             "past": at,
             "as_of": request.GET.get("as_of", ""),
             "time_fault": time_fault,
-            "holders": [
-                (f"{holder.kind}:{holder.id}", KINDS[holder.kind], grantee_words(holder)) for holder in overview.holders
-            ],
+            "holders": _describe_holders(overview.holders),
             "members_older": members.older,
             "grants_older": grants.older,
             "undo": request.session.pop("undo", None),
@@ -200,6 +226,10 @@ def _show(
             "fault": fault,
         }
         return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
+
+
+def _describe_holders(holders: Sequence[Grantee]) -> list[tuple[str, Any, Any]]:
+    return [(f"{holder.kind}:{holder.id}", KINDS[holder.kind], grantee_words(holder)) for holder in holders]
 
 
 def _list_grants(

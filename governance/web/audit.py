@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit import verifier
+from governance.audit.reading.histogram import entries_histogram
 from governance.audit.reading.queries import FILTERS, AuditQuery, query_read
 from governance.audit.reading.reports import changes_csv
 from governance.audit.reading.selectors import (
@@ -36,6 +37,7 @@ from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.audit_days import chips_of, days_of, period_choices, times_to_utc
 from governance.web.audit_lines import OBJECTS_OF_ONE, lines_of
 from governance.web.audit_words import sentence_of
+from governance.web.charts import stacked_bars_of
 from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, wants_part
 from governance.web.pagination import Newest, number_or_none, uuid_or_none
@@ -65,9 +67,16 @@ def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "chips": chips_of(request.GET),
         "periods": period_choices(timezone.localdate()),
         "summary": log_summary(actor=actor),
+        **({} if faults or wants_part(request) else _chart(actor, query)),
     }
     template = "governance/audit/_entries.html" if wants_part(request) else "governance/audit/list.html"
     return draw(request, template, context, status=_status(faults))
+
+
+def _chart(actor: Actor, query: AuditQuery) -> dict[str, Any]:
+    found = entries_histogram(actor=actor, query=query)
+    kinds = (("is-on", found.writes), ("", found.reads), ("is-bad", found.refused))
+    return {"histogram": found, "columns": stacked_bars_of(kinds), "totals": [sum(numbers) for _name, numbers in kinds]}
 
 
 @require_http_methods(SAFE)

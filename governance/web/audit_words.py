@@ -47,6 +47,7 @@ ENDINGS: dict[str, Promise] = {
     "undone": gettext_lazy("undid %(what)s"),
     "accepted": gettext_lazy("accepted %(what)s"),
     "rejected": gettext_lazy("rejected %(what)s"),
+    "reopened": gettext_lazy("reopened %(what)s"),
     "revoked": gettext_lazy("revoked %(what)s"),
     "rotated": gettext_lazy("rotated %(what)s"),
     "bound": gettext_lazy("bound %(what)s"),

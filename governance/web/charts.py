@@ -100,6 +100,24 @@ def bars_of(values: Sequence[float], *, every: str = "", last: str = "") -> list
     return bars
 
 
+def stacked_bars_of(series: Sequence[tuple[str, Sequence[float]]]) -> list[Bar]:
+    """Return columns in a box of 100 by 32 in which series of equal length, given as (class, values), are stacked; the
+    first is at the bottom. A part with a value is at least half a unit high.
+    """
+    length = len(series[0][1]) if series else 0
+    step = WIDTH / max(length, 1)
+    top = max([sum(values[at] for _name, values in series) for at in range(length)] + [1e-9])
+    bars = []
+    for at in range(length):
+        y = SPARK_HEIGHT
+        for name, values in series:
+            if values[at]:
+                height = max(values[at] / top * (SPARK_HEIGHT - ROOM), 0.5)
+                y -= height
+                bars.append(Bar(round(at * step, 2), round(y, 2), round(step * 0.75, 2), round(height, 2), name))
+    return bars
+
+
 @dataclass(frozen=True)
 class Share:
     """A segment of a bar that is 100 wide. name: its CSS class."""

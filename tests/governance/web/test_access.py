@@ -347,3 +347,26 @@ def test_the_page_of_an_object_costs_few_statements(world: World, memory_id: str
     olivia.get(address)  # finds what a process keeps
     found = statements(olivia, address)
     assert len(found) <= 18, "\n".join(" ".join(text.split())[:120] for text in found)
+
+
+def test_grant_on_a_namespace_is_given_on_the_list_by_those_who_manage(world: World) -> None:
+    world.client("alice").post("memories/", {"content": "The otter sleeps.", "namespace": "/river"})
+    olivia, sent = signed_in(world.olivia), form(world, path="/river", action="write")
+    assert 'id="add-grant"' in olivia.get("/access/").content.decode()
+    assert 'id="add-grant"' not in signed_in(world.bob).get("/access/").content.decode()
+    for other, status in ((world.bob, 403), (world.charlie, 404)):
+        assert signed_in(other).post("/access/", sent).status_code == status
+    assert "/river" not in signed_in(world.bob).get("/access/").content.decode().partition("<table")[2]
+    unknown = olivia.post("/access/", form(world, path="/river", action="nothing"))
+    assert (unknown.status_code, "add-grant" in unknown.content.decode()) == (422, True)
+    assert olivia.post("/access/", sent)["Location"] == "/access/"
+    page = olivia.get("/access/").content.decode()
+    assert "may write" in page.partition("<table")[2]
+    assert "/river" in page.partition("<table")[2]
+
+
+def test_grant_on_a_memory_is_listed_by_its_place_without_an_id(world: World, memory_id: str) -> None:
+    signed_in(world.alice).post(f"/access/memory/{memory_id}/", form(world))
+    page = signed_in(world.olivia).get("/access/").content.decode()
+    assert f'href="/access/memory/{memory_id}/"' in page
+    assert f">{memory_id}<" not in page

@@ -14,7 +14,10 @@ from django.utils import timezone
 
 from governance.audit.checkpoints import checkpoints_outside
 from governance.audit.reading.exports import exports_list
+from governance.audit.reading.histogram import entries_histogram
+from governance.audit.reading.queries import AuditQuery
 from governance.database import acting
+from governance.errors import Forbidden
 from governance.models import AuditEntry, AuditSink
 from governance.pages import First
 from governance.vocabulary import Verb
@@ -281,3 +284,28 @@ def test_invalid_sink_is_explained_in_sentences(world: World, change: dict[str, 
     assert response.status_code == 422
     assert told in page.partition('role="alert"')[2].partition("</div>")[0]
     assert 'lang="en"' not in page.partition('role="alert"')[2].partition("</div>")[0]
+
+
+def test_chart_counts_reads_writes_and_refusals_of_the_filter(world: World, ada: Client) -> None:
+    world.client("alice").post("memories/", {"content": "The heron nests by the weir."})
+    world.client("alice").get("memories/")
+    world.client("bob").post("memories/", {"content": "Refused."})
+    page = ada.get(f"/audit/?principal={world.bob.member.id}").content.decode()
+    chart = page.partition('class="panel audit-chart"')[2].partition("</section>")[0]
+    assert chart.count("<rect") == 1
+    assert 'class="is-bad"' in chart
+    page = ada.get("/audit/").content.decode()
+    chart = page.partition('class="panel audit-chart"')[2].partition("</section>")[0]
+    for kind in ('<rect class="is-on"', "<rect x=", '<rect class="is-bad"'):
+        assert kind in chart
+    past = ada.get("/audit/?from=2020-01-01&to=2020-01-02").content.decode()
+    assert "audit-chart" not in past, "nothing happened then"
+
+
+def test_chart_counts_the_newest_entries_alone(world: World) -> None:
+    for _ in range(3):
+        world.client("alice").get("memories/")
+    found = entries_histogram(actor=world.olivia.actor, query=AuditQuery(), most=2)
+    assert (sum(found.reads) + sum(found.writes), found.is_cut) == (2, True)
+    with pytest.raises(Forbidden):
+        entries_histogram(actor=world.bob.actor, query=AuditQuery())
