@@ -1,4 +1,4 @@
-"""A member's own details: the name that others see, and the time zone in which pages tell times."""
+"""A member's own details: the name that others see, the time zone of pages, and a checklist that was put away."""
 
 from zoneinfo import available_timezones
 
@@ -37,7 +37,18 @@ def time_zone_set(*, person: SignedIn, timezone: str) -> None:
         _member_change(person, timezone=timezone)
 
 
-def _member_change(person: SignedIn, **changed: str) -> None:
+def setup_hide(*, person: SignedIn) -> None:
+    """Put the checklist of the overview away for this member, in every browser. Writes: Member, AuditEntry."""
+    with acting(person.actor):
+        _member_change(person, hides_setup=True)
+
+
+def is_setup_hidden(*, person: SignedIn) -> bool:
+    with acting(person.actor):
+        return Member.objects.values_list("hides_setup", flat=True).get(id=person.actor.principal_id)
+
+
+def _member_change(person: SignedIn, **changed: str | bool) -> None:
     actor = person.actor
     Member.objects.filter(id=actor.principal_id).update(**changed)
     record(actor=actor, verb=Verb.MEMBER_CHANGED, object_type="member", object_ids=[actor.principal_id], detail=changed)

@@ -48,6 +48,7 @@ class Member(TenantModel):
     wants_digest = models.BooleanField(default=True, db_default=True)  # of what waits for them, by mail
     digest_at = models.DateTimeField(null=True, blank=True)  # when the last one was due
     digest_counts = models.JSONField(default=dict, db_default={})  # what waited then, by kind
+    hides_setup = models.BooleanField(default=False, db_default=False)  # put the checklist of the overview away
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="user_is_member_once")]

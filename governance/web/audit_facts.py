@@ -77,6 +77,7 @@ NAMES: dict[str, Promise] = {
     "tries": _("tries"),
     "verdict": _("verdict"),
     "wants_digest": _("wants a daily mail"),
+    "hides_setup": _("hides the setup list"),
     "way": _("way"),
 }
 VALUES: dict[str, Promise] = {

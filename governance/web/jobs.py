@@ -29,7 +29,6 @@ from governance.web.charts import bars_of, shares_of
 from governance.web.job_words import (
     PARTS,
     STATUSES,
-    cron_words,
     duration_words,
     error_words,
     kind_words,
@@ -39,6 +38,7 @@ from governance.web.job_words import (
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from governance.web.return_page import is_here
+from governance.web.schedule_list import ShownSchedule, describe_schedule
 
 NOW, ALL, DEAD = "", "all", "dead"
 ROWS = {NOW: 8, ALL: 50, DEAD: 50}
@@ -226,17 +226,8 @@ def _make_side_context(actor: Actor, shown: str) -> dict[str, Any]:
     }
 
 
-def _describe_schedules(actor: Actor) -> list[tuple[Any, str, str, str, str]]:
-    """Return (schedule, kind in words, times in words, mark and status of its last job)."""
-    rows = schedules_list(actor=actor, pages=First(SCHEDULES))
-    return [(row, kind_words(row.kind), cron_words(row.cron), *_describe_last_run(row.last_job)) for row in rows]
-
-
-def _describe_last_run(job: Any) -> tuple[str, str]:
-    if job is None:
-        return "", ""
-    mark, status = STATUSES[JobStatus(job.status)]
-    return mark, str(status)
+def _describe_schedules(actor: Actor) -> list[ShownSchedule]:
+    return [describe_schedule(actor, row) for row in schedules_list(actor=actor, pages=First(SCHEDULES))]
 
 
 def _redirect_after_change(request: HttpRequest, view: JobView) -> HttpResponseBase:

@@ -100,7 +100,10 @@ def _lists(actor: Actor) -> dict[str, Any]:
 
 
 def _describe_invitation(made: NewInvitation) -> dict[str, Any]:
-    return {"invited": made.view.email, "link_hours": settings.INVITATION_HOURS}
+    """Return what the page says of a new invitation; without a mail server the inviter hands its link over."""
+    if settings.EMAIL_HOST:
+        return {"invited": made.view.email, "link_hours": settings.INVITATION_HOURS}
+    return {"link": made.url, "link_for": made.view.email, "link_hours": settings.INVITATION_HOURS}
 
 
 def _role(text: str) -> RoleName:

@@ -66,7 +66,7 @@ def schedules(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     rows = schedules_list(actor=actor, pages=First(SCHEDULES))
     counted = _count_effects(actor, rows, request.GET.get("count", ""))
-    shown = [_describe_schedule(actor, row, counted.get(row.id)) for row in _sort_by_next_run(rows)]
+    shown = [describe_schedule(actor, row, counted.get(row.id)) for row in _sort_by_next_run(rows)]
     context = {
         "soon": [schedule for schedule in shown if _is_soon(schedule.row)],
         "schedules": shown,
@@ -117,7 +117,7 @@ def _may_count(actor: Actor, kind: str) -> bool:
     return kind_of(kind).preview is not None and is_allowed(actor, kind_of(kind).permission)
 
 
-def _describe_schedule(actor: Actor, row: "Schedule", counted: Counted | None) -> ShownSchedule:
+def describe_schedule(actor: Actor, row: "Schedule", counted: Counted | None = None) -> ShownSchedule:
     mark, status = STATUSES[JobStatus(row.last_job.status)] if row.last_job else ("", "")
     return ShownSchedule(
         row=row,

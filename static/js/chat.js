@@ -155,7 +155,8 @@ async function ask(question = box.value) {
   const controller = new AbortController();
   busy(controller);
   complain("");
-  document.getElementById("empty")?.remove();
+  const empty = document.getElementById("empty");
+  if (empty) empty.hidden = true; // its choice of persona and model is sent with the first question
   const { element, answer } = draft(question);
   if (box.value === question) box.value = "";
   fit();

@@ -25,6 +25,7 @@ from governance.vocabulary import Channel, Permission, PersonaKind
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
 from governance.web.pagination import Newest, NewestLast, number_or_none, uuid_or_none
+from vault.chat.plans import TurnPlan
 from vault.chat.selectors import (
     ConversationView,
     conversation_agent,
@@ -187,7 +188,7 @@ def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | No
     speaking = actor.within(Channel.CHAT)
     try:
         if conversation_id is None:
-            plan = conversation_begin(actor=speaking, content=question)
+            plan = _begin_conversation(speaking, _read_draft(request), question)
         else:
             plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
     except (Invalid, TooLarge, Unavailable) as failure:
@@ -207,6 +208,21 @@ def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | No
     except (Invalid, TooLarge, Unavailable) as failure:
         return _redraw_question(request, actor, plan.conversation_id, question, failure)
     return see_other(f"{_conversation_address(plan.conversation_id)}#turn-{answered.id}")
+
+
+def _begin_conversation(actor: Actor, draft: ConversationDraft, question: str) -> TurnPlan:
+    """Begin a conversation with its first question, as the persona and with the model of the form, if one was chosen.
+
+    A refused question leaves no conversation.
+    """
+    if not (draft.persona or draft.agent_persona or draft.model):
+        return conversation_begin(actor=actor, content=question)
+    begun = conversation_create(actor=actor, draft=draft)
+    try:
+        return turn_begin(actor=actor, conversation_id=begun.id, content=question)
+    except DomainError:
+        conversation_delete(actor=actor, conversation_id=begun.id)
+        raise
 
 
 def _redraw_question(

@@ -22,7 +22,7 @@ from vault.cubes.writer.builder import texts_index
 from vault.listing.selectors import paths_list
 from vault.vocabulary import SemanticType, Sensitivity
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
-from vault.web.memory_forms import day_read, member_read, tags_read
+from vault.web.memory_forms import day_read, member_read, tags_read, unconfirmed_path
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -34,6 +34,9 @@ def memory_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _draw_form(request, actor, {"content": request.GET.get("content", "")})
     try:
         draft = _read_draft(request)
+        if new_path := unconfirmed_path(actor, request.POST):
+            given = request.POST.dict() | {"new_path": new_path}
+            return _draw_form(request, actor, given, status=HTTPStatus.UNPROCESSABLE_ENTITY)
         added = cubes_add(actor=actor, drafts=[draft], texts=texts_index(actor.tenant_id, [draft]))
     except Invalid as fault:
         return _draw_form(request, actor, request.POST.dict(), fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)

@@ -9,12 +9,30 @@ from uuid import UUID
 from django.http import QueryDict
 from django.utils import timezone
 
-from governance.errors import FieldError, Invalid
+from governance.access.grants.selectors import find_object_by_name
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid, NotFound
 from governance.time_range import check_moment
 from governance.web.pagination import number_or_none, uuid_or_none
+from vault.namespaces.rules import PathError, check_path
 
 MOST_TAGS, LONGEST_TAG = 50, 100
 Kind = TypeVar("Kind", bound=StrEnum)
+
+
+def unconfirmed_path(actor: Actor, form: QueryDict) -> str:
+    """Return the namespace of the form if it does not exist and its creation is not confirmed yet; else nothing."""
+    path = form.get("namespace", "").strip()
+    if not path or form.get("new_namespace") == path:
+        return ""
+    try:
+        check_path(path)
+        find_object_by_name(actor=actor, object_type="namespace", name=path)
+    except NotFound:
+        return path
+    except (PathError, Invalid):
+        return ""  # no path at all: the service says what is wrong
+    return ""
 
 
 def chosen_read(form: QueryDict) -> dict[UUID, int | None]:

@@ -28,7 +28,7 @@ from vault.namespaces.rules import PathError, check_path
 from vault.reviews.feedback import Feedback, cube_feedback
 from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer, State
 from vault.web.labels import LAYERS
-from vault.web.memory_forms import chosen_read, member_read, read_expected_versions
+from vault.web.memory_forms import chosen_read, member_read, read_expected_versions, unconfirmed_path
 
 TITLES: dict[str, Promise] = {
     "fuse": gettext_lazy("Fuse memories"),
@@ -157,6 +157,8 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     context["namespace"] = request.POST.get("namespace", "").strip()
     try:
         path = _check_namespace(context["namespace"])
+        if new_path := unconfirmed_path(actor, request.POST):
+            return _draw_form(request, "copy", context | {"new_path": new_path})
         made = cube_copy(
             actor=actor, cube_id=memory_id, namespace=path, expected_versions=read_expected_versions(request.POST)
         )
@@ -218,7 +220,8 @@ def _draw_form(
         "fault": fault,
         **context,
     }
-    status = HTTPStatus.OK if fault is None else HTTPStatus.UNPROCESSABLE_ENTITY
+    is_asked = fault is not None or "new_path" in context
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if is_asked else HTTPStatus.OK
     return draw(request, "vault/memories/operation.html", shown, status=status)
 
 

@@ -12,6 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.accounts.factors import factor_get
+from governance.accounts.own_details import is_setup_hidden, setup_hide
+from governance.accounts.rules import SignedIn
 from governance.actor import Actor
 from governance.apikeys.selectors import apikeys_list
 from governance.database import acting
@@ -27,7 +29,6 @@ from vault.listing.selectors import memories_page
 ADD, SET_UP = gettext_lazy("Add"), gettext_lazy("Set up")
 CONNECT, INVITE = gettext_lazy("Connect"), gettext_lazy("Invite")
 LOOKED_AT = 20  # members and keys
-HIDDEN = "setup_hidden"  # in the session: the reader put the checklist away
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Step:
 def setup(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the checklist, a part of the overview; nothing once all is done or the reader put it away."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    steps = [] if request.session.get(HIDDEN) else _list_steps(request, actor)
+    person = web_person(request)
+    steps = [] if is_setup_hidden(person=person) else _list_steps(person, actor)
     done = sum(step.is_done for step in steps)
     context = {"steps": steps if done < len(steps) else [], "done": done, "of": len(steps)}
     return draw(request, "vault/overview/_setup.html", context)
@@ -54,14 +56,13 @@ def setup(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 @require_POST
 @page
-def setup_hide(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def hide(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    request.session[HIDDEN] = True
+    setup_hide(person=web_person(request))
     return see_other(reverse("overview"))
 
 
-def _list_steps(request: HttpRequest, actor: Actor) -> list[Step]:
-    person = web_person(request)
+def _list_steps(person: SignedIn, actor: Actor) -> list[Step]:
     with acting(actor):
         members = members_list(actor=actor, pages=First(LOOKED_AT))
         used = [key for key in apikeys_list(actor=actor, pages=First(LOOKED_AT)) if key.last_used_at]

@@ -181,7 +181,9 @@ def test_pages_fuse_split_and_undo(world: World, alice: Contract, pair: list[str
     assert states(world, pair) == ["merged", "generated"]
     browser.post(f"/memories/{pair[1]}/promote/", {"layer": "short_term"})
     assert alice.get(f"memories/{pair[1]}/").json["layer"] == "short_term"
-    copied = browser.post(f"/memories/{pair[1]}/copy/", {"namespace": "/team/notes"}, follow=True)
+    copied = browser.post(
+        f"/memories/{pair[1]}/copy/", {"namespace": "/team/notes", "new_namespace": "/team/notes"}, follow=True
+    )
     assert "/team/notes" in copied.text
     assert browser.post(f"/memories/{pair[1]}/copy/", {"namespace": "no path"}).status_code == 422
 

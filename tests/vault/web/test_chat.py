@@ -256,3 +256,17 @@ def test_no_form_is_taken_from_elsewhere(alice: Client, where: str) -> None:
     target = where if where.startswith("/") else address + where
     assert strict.post(target, {"content": "Hello?", "title": "Mine", "language": "zh-hans"}).status_code == 403
     assert f"<h1>{QUESTION}</h1>" in text(alice, address)
+
+
+def test_first_question_begins_a_conversation_with_the_chosen_persona(world: World) -> None:
+    persona = world.client("alice").post("personas/", {"name": "Alice at work"}).json["id"]
+    client = signed_in(world.alice)
+    page = client.get("/chat/").content.decode()
+    assert '<select id="persona" name="persona" class="form-select" form="composer">' in page
+    asked = client.post("/chat/", {"content": "When does the heron nest?", "persona": persona})
+    assert asked.status_code == 303
+    (found,) = world.client("alice").get("conversations/").json["results"]
+    assert found["persona"]["id"] == persona
+    refused = client.post("/chat/", {"content": "x" * 100_000, "persona": persona})
+    assert refused.status_code in {413, 422}
+    assert world.client("alice").get("conversations/").json["count"] == 1, "a refused question leaves none"

@@ -309,3 +309,16 @@ def test_a_question_before_a_deed_names_what_its_reader_may_see(world: World, id
     alice.post("/memories/bulk/", {"action": "delete", "id": ids[0], "confirmed": "yes"})
     back = unescape(alice.post("/memories/bulk/", {"action": "restore", "id": ids[0]}).content.decode())
     assert "Ana travels by train." in back
+
+
+def test_namespace_that_does_not_exist_is_created_once_confirmed(world: World) -> None:
+    client = signed_in(world.alice)
+    form = {"content": "Ana sings.", "semantic_type": "fact", "sensitivity": "internal", "namespace": "/choir"}
+    asked = client.post("/memories/new/", form)
+    assert (asked.status_code, "There is no namespace /choir." in asked.content.decode()) == (422, True)
+    assert client.post("/memories/new/", form | {"new_namespace": "/other"}).status_code == 422
+    made = client.post("/memories/new/", form | {"new_namespace": "/choir"})
+    assert "/choir" in page_of(client, made["Location"])
+    assert client.post("/memories/new/", form).status_code == 303, "the namespace exists now"
+    bob = signed_in(world.bob)
+    assert bob.post("/memories/new/", form | {"namespace": "/quiet", "new_namespace": "/quiet"}).status_code == 403

@@ -37,3 +37,5 @@ def test_the_first_page_leads_to_the_first_memory_and_its_checklist_follows(worl
     assert bob.get("/overview/setup/").status_code == 403
     assert owner.post("/overview/setup/hide/")["Location"] == "/overview/"
     assert lines_of(owner) == []
+    assert lines_of(signed_in(world.olivia)) == [], "in another browser, too"
+    assert bob.post("/overview/setup/hide/").status_code == 403
