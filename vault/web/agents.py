@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from governance.models import AuditEntry
 
 CALLS = 20  # shown
-REQUESTS = 30  # shown
+REQUESTS = 12  # shown
 DAYS = 30  # of the use over time
 RECEIVING = (Verb.CONTEXT_READ, Verb.MEMORY_SEARCHED, Verb.MEMORY_READ, Verb.TURN_CREATED)
 ORIGINS: dict[str, Promise] = {
