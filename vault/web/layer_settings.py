@@ -36,6 +36,24 @@ CONSTANTS: dict[str, Promise] = {
     "top_entries": _("Entries of an answer"),
     "gate": _("Gate of an answer"),
 }
+# The effect of each constant, in words.
+MEANINGS: dict[str, Promise] = {
+    "stm_pages": _("More: a conversation stays longer in short-term memory."),
+    "theta": _("Higher: fewer pages join a segment, and there are more segments."),
+    "tau": _("Lower: segments are distilled into long-term memory sooner."),
+    "mu": _("Longer: a segment stays hot for longer after its last visit."),
+    "alpha": _("Higher: searches and visits heat a segment more."),
+    "beta": _("Higher: long segments are hotter."),
+    "gamma": _("Higher: recent segments are hotter."),
+    "segments": _("Beyond this number the coldest segment leaves."),
+    "entries": _("Beyond this number the oldest entry leaves."),
+    "continuity": _("Higher: topics are shorter."),
+    "chain_gap": _("After such a pause a new topic begins."),
+    "top_segments": _("More: an answer looks at more segments."),
+    "top_pages": _("More: an answer reads more pages."),
+    "top_entries": _("More: an answer reads more long-term entries."),
+    "gate": _("Higher: answers leave out what fits less."),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,7 @@ class NumberInput:
 
     name: str
     label: Promise
+    meaning: Promise
     value: str
     default: str
     low: str
@@ -85,6 +104,7 @@ def make_inputs(
         NumberInput(
             name,
             label,
+            MEANINGS[name],
             typed.get(name, ""),
             format_number(defaults[name]),
             format_number(RANGES[name][0]),
