@@ -41,7 +41,10 @@ class NewInvitation:
 
 @dataclass(frozen=True)
 class Invited:
-    """The content of an invitation's link for its reader. `proves_address`: the link was mailed to that address."""
+    """The content of an invitation's link for its reader. `proves_address`: the link was mailed to that address.
+
+    Without a mail server the inviter's link admits the person too, to this tenant alone; it proves nothing.
+    """
 
     id: UUID
     tenant_id: UUID
@@ -49,6 +52,10 @@ class Invited:
     email: str
     role: RoleName
     proves_address: bool
+
+    @property
+    def may_join(self) -> bool:
+        return self.proves_address or not settings.EMAIL_HOST
 
 
 def member_role_change(*, actor: Actor, member_id: UUID, role: RoleName) -> MemberView:
@@ -187,13 +194,14 @@ def invitation_by_token(*, token: str) -> Invited:
 
 
 def invitation_accept(*, token: str, request_id: str, address: str) -> Actor:
-    """Accept an invitation by its mailed link; creates the user if missing. Of concurrent calls, one succeeds.
+    """Accept an invitation by its mailed link, without a mail server by the inviter's; creates the user if missing. Of
+    concurrent calls, one succeeds.
 
     Raises NotFound; AddressNotProved; Conflict if already a member. Writes: Invitation, User?, Member, Persona?,
     AuditEntry × 2.
     """
     invited = invitation_by_token(token=token)
-    if not invited.proves_address:
+    if not invited.may_join:
         raise AddressNotProved(f"Open the link that was mailed to {invited.email}.", rule="invitation")
     inviting = system_actor(tenant_id=invited.tenant_id, request_id=request_id, channel=Channel.WEB)
     with acting(inviting):
@@ -202,7 +210,8 @@ def invitation_accept(*, token: str, request_id: str, address: str) -> Actor:
             raise NotFound
         member = member_add(actor=inviting, email=invited.email, role=invited.role)
         Invitation.objects.filter(id=invited.id).update(accepted_at=Now())
-        Member.objects.filter(id=member.id).update(proved_at=Now())
+        if invited.proves_address:
+            Member.objects.filter(id=member.id).update(proved_at=Now())
         actor = Actor(
             tenant_id=invited.tenant_id,
             principal_kind=PrincipalKind.MEMBER,

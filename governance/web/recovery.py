@@ -17,7 +17,7 @@ from governance.accounts.passwords import (
 from governance.accounts.rules import FirstFactor, Way
 from governance.accounts.selectors import email_has_password, member_user
 from governance.errors import Invalid, NotFound
-from governance.members.services import invitation_accept, invitation_by_token
+from governance.members.services import Invited, invitation_accept, invitation_by_token
 from governance.web.pages import answer_errors, draw
 from governance.web.sessions import client_address, request_id
 from governance.web.views import proceed
@@ -71,7 +71,8 @@ def _reset(request: HttpRequest, token: str) -> HttpResponseBase:
 def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
     """Show an invitation. At its mailed link, a button makes the person a member; a new person sets a password first.
 
-    The inviter's link only shows the invitation, and reveals nothing about the person, since the inviter may open it.
+    The inviter's link reveals nothing about the person, since the inviter may open it. It only shows the invitation;
+    without a mail server it makes the person a member, and sets up nothing.
     """
     try:
         response = _invitation(request, token)
@@ -94,12 +95,14 @@ def _invitation(request: HttpRequest, token: str) -> HttpResponseBase:
         except Invalid as failure:
             context["faults"] = [fault.message for fault in failure.errors]
             return draw(request, "governance/invitation.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return proceed(request, _accept(request, token, new))
+    return proceed(request, _accept(request, invited, token, new))
 
 
-def _accept(request: HttpRequest, token: str, new: str) -> FirstFactor:
+def _accept(request: HttpRequest, invited: Invited, token: str, new: str) -> FirstFactor:
     actor = invitation_accept(token=token, request_id=request_id(request), address=client_address(request))
     user_id = member_user(actor=actor)
+    if not invited.proves_address:
+        return FirstFactor(user_id=user_id, bound_to=actor.tenant_id, way=Way.INVITATION)
     if new:
         password_begin(user_id=user_id, new=new)
     return FirstFactor(user_id=user_id, bound_to=None, way=Way.INVITATION)

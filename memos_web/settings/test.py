@@ -18,6 +18,7 @@ SECRET_KEY = "of the tests"
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
 MASTER_KEY = b"the master key of all the tests."
 PUBLIC_URL = "http://testserver"
+EMAIL_HOST = "mail.invalid"  # as an installation with a mail server; the test runner keeps the mails
 globals().update(address_settings(PUBLIC_URL, SECRET_KEY))
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 

@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from django.core import mail
-from django.test import Client
+from django.test import Client, override_settings
 
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import AddressNotProved
 from governance.members.services import invitation_accept, invitation_create
-from governance.models import Invitation
+from governance.models import Invitation, Member
 from governance.tenants.services import sign_in_link_create
 from governance.vocabulary import RoleName
 from tests.factories import REQUEST_ID, Person, World, person_add
@@ -69,6 +69,32 @@ def test_inviters_link_lets_nobody_in_and_sets_nothing(world: World, superuser: 
     assert is_in(sign_in(VERA))
 
 
+@override_settings(EMAIL_HOST="")
+@pytest.mark.parametrize("name", ["nobody", "charlie"])
+def test_inviters_link_without_a_mail_server_opens_one_organisation_and_sets_nothing(
+    world: World, superuser: Superuser, name: str
+) -> None:
+    """charlie has a password, a second factor and another organisation: nothing of it shows, or opens."""
+    email = VERA if name == "nobody" else world.charlie.email
+    if name == "charlie":
+        give_password(world.charlie)
+        set_up_factor(sign_in(world.charlie.email))
+    made = invitation_create(actor=world.olivia.actor, email=email, role=RoleName.VIEWER)
+    link, client, before = "/invitation/" + token_of(made.url) + "/", browser(), _guards(superuser)
+    assert 'name="new"' not in client.get(link).content.decode()
+    joined = client.post(link, {"new": PASSWORD})
+    assert (joined.status_code, joined["Location"]) == (303, "/overview/")
+    assert is_in(client)
+    assert b"Other" not in client.get("/account/organisations/").content
+    assert client.get("/account/second-factor/").status_code == 403
+    assert client.post("/account/password/", {"new": PASSWORD}).status_code == 403
+    guards = _guards(superuser)
+    assert guards == before if name == "charlie" else guards[1] == before[1]
+    assert client.post(link).status_code == 404, "the link works once"
+    with acting(world.olivia.actor):
+        assert Member.objects.get(user__email=email, tenant_id=world.acme.id).proved_at is None
+
+
 @pytest.mark.parametrize("way", ["link", "sign-in server"])
 def test_admin_sets_up_neither_password_nor_factor_of_another(
     world: World,
@@ -94,7 +120,7 @@ def test_admin_sets_up_neither_password_nor_factor_of_another(
     assert "Send the link" in client.get("/account/").content.decode()
 
 
-def _guards(superuser: Superuser) -> object:
+def _guards(superuser: Superuser) -> tuple[object, object]:
     rows = superuser().execute("SELECT id, password, password_tenant FROM governance_user ORDER BY id").fetchall()
     return rows, superuser().execute("SELECT count(*) FROM mfa_authenticator").fetchone()
 

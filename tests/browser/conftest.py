@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
-from tests.browser.visit import Visit
+from tests.browser.visit import COUNT_CLICKS, Visit
 from tests.harness.product import RunningServer
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -64,6 +64,7 @@ def visit(chromium: Browser, server: RunningServer, cookies: StorageState) -> It
         state = cookies if signed_in else None
         context = chromium.new_context(base_url=server.base_url, storage_state=state, **options)
         context.set_default_timeout(OPEN_SECONDS * 1000)
+        context.add_init_script(COUNT_CLICKS)
         contexts.append(context)
         visits.append(Visit(context.new_page()))
         return visits[-1]

@@ -3,6 +3,7 @@
 import json
 import re
 import urllib.request
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,14 @@ from tests.harness.product import RunningServer
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
-def api(server: RunningServer, method: str, address: str, body: Any = None, key: str = "") -> tuple[int, Any]:
+def api(
+    server: RunningServer,
+    method: str,
+    address: str,
+    body: Any = None,
+    key: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, Any]:
     request = urllib.request.Request(
         f"{server.base_url}/api/v1/{address}",
         method=method,
@@ -24,6 +32,7 @@ def api(server: RunningServer, method: str, address: str, body: Any = None, key:
         headers={
             "Authorization": f"Bearer {key or server.first_run['api_key']}",
             "Content-Type": "application/json",
+            **(headers or {}),
         },
     )
     try:

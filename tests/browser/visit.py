@@ -4,6 +4,17 @@ from playwright.sync_api import ConsoleMessage, Error, Locator, Page
 
 EXPECTED = "Failed to load resource"  # the browser says so of every 4xx; the tests look at those themselves
 
+# Counts what a person clicks, also across pages; keys are not counted.
+COUNT_CLICKS = """addEventListener("click", (event) => {
+  if (event.isTrusted && event.detail > 0)
+    sessionStorage.setItem("clicks", Number(sessionStorage.getItem("clicks")) + 1);
+}, true)"""
+
+
+def count_clicks(page: Page) -> int:
+    """Return the number of clicks in this window so far."""
+    return int(page.evaluate("Number(sessionStorage.getItem('clicks'))"))
+
 
 class Visit:
     """A page, with the errors of its scripts and the violations of its content security policy."""

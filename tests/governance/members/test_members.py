@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from django.core import mail
 from django.db import connections
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from governance.actor import Actor
 from governance.database import acting
@@ -339,14 +338,13 @@ def test_the_page_works_without_scripts_and_in_parts(world: World) -> None:
     client = signed_in(world.olivia)
     assert "alice@acme.example" in client.get("/settings/members/").content.decode()
     invited = client.post("/settings/members/", {"email": "vera@acme.example", "role": "viewer"}).content.decode()
-    assert "Hand this link to vera@acme.example" in invited, "there is no mail server"
-    assert 'data-copy="made-link"' in invited
-    address = invited.partition('id="made-link">')[2].partition("<")[0]
-    assert "vera@acme.example" in Client().get(urlsplit(address).path).content.decode()
-    with override_settings(EMAIL_HOST="mail.example"):
-        invited = client.post("/settings/members/", {"email": "vera@acme.example", "role": "viewer"}).content.decode()
     assert "on its way to vera@acme.example" in invited
     assert "/invitation/" not in invited
+    with override_settings(EMAIL_HOST=""):
+        invited = client.post("/settings/members/", {"email": "vera@acme.example", "role": "viewer"}).content.decode()
+    assert "Hand this link to vera@acme.example" in invited
+    assert 'data-copy="made-link"' in invited
+    assert "/invitation/" in invited.partition('id="made-link">')[2].partition("<")[0]
     assert client.post("/settings/members/", {"email": "no", "role": "viewer"}).status_code == 422
     role = f"/settings/members/{world.bob.member.id}/role/"
     assert client.post(role, {"role": "editor"})["Location"] == "/settings/members/"
