@@ -13,7 +13,7 @@ from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.test_journeys import api
-from tests.browser.test_sign_in import mailed_link
+from tests.browser.test_sign_in import choose_in_account_menu, mailed_link
 from tests.browser.visit import count_clicks, submit
 from tests.governance.accounts.people import code_of
 from tests.harness.product import RunningServer, wait_until
@@ -51,7 +51,11 @@ def test_time_machine_brings_a_namespace_back(page: Page, server: RunningServer)
     page.get_by_role("button", name="What would change?").click()
     expect(page.get_by_role("status")).to_contain_text("1 memory would change")
     submit(page.get_by_role("button", name="Restore", exact=True))
-    assert api(server, "GET", memory.strip("/") + "/")[1]["content"] == "The clock strikes nine."
+
+    def is_back() -> bool:
+        return bool(api(server, "GET", memory.strip("/") + "/")[1]["content"] == "The clock strikes nine.")
+
+    wait_until(is_back, seconds=JOB_SECONDS)
     assert count_clicks(page) <= 6
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.looks import looked_at
-from tests.browser.visit import submit
+from tests.browser.visit import count_clicks, submit
 from tests.harness.product import RunningServer, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
@@ -57,6 +57,7 @@ def test_search_edit_compare_and_roll_back_in_one_go(page: Page) -> None:
     assert looked_at(page) == []
     page.get_by_role("button", name="Roll back to version 1").click()
     expect(page.locator(".memory-content .content")).to_have_text("Ana likes to travel by train.")
+    assert count_clicks(page) <= 4
 
 
 def test_the_palette_opens_what_it_finds(page: Page) -> None:
@@ -145,6 +146,7 @@ def test_all_that_match_a_filter_expire_and_are_taken_back(server: RunningServer
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("heading", name="Undo a change of memories")).to_be_visible()
     expect(page.locator("#job .state").first).to_have_text("Done", timeout=30_000)
+    assert count_clicks(page) <= 7
     page.goto("/memories/?tags=spring&order=expiring")
     expect(page.locator("#rows tr")).to_have_count(0)
 
