@@ -43,7 +43,7 @@ def setup_hide(*, person: SignedIn) -> None:
         _member_change(person, hides_setup=True)
 
 
-def is_setup_hidden(*, person: SignedIn) -> bool:
+def hides_setup(*, person: SignedIn) -> bool:
     with acting(person.actor):
         return Member.objects.values_list("hides_setup", flat=True).get(id=person.actor.principal_id)
 

@@ -84,7 +84,7 @@ class ShownReview:
 
     @property
     def difference(self) -> TextDifference | None:
-        """What differs between the two texts; None without a second one."""
+        """The difference between the two texts; None without a second one."""
         return text_difference(self.view.words.content, self.second) if self.view.words and self.second else None
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.accounts.factors import factor_get
-from governance.accounts.own_details import is_setup_hidden, setup_hide
+from governance.accounts.own_details import hides_setup, setup_hide
 from governance.accounts.rules import SignedIn
 from governance.actor import Actor
 from governance.apikeys.selectors import apikeys_list
@@ -48,7 +48,7 @@ def setup(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the checklist, a part of the overview; nothing once all is done or the reader put it away."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     person = web_person(request)
-    steps = [] if is_setup_hidden(person=person) else _list_steps(person, actor)
+    steps = [] if hides_setup(person=person) else _list_steps(person, actor)
     done = sum(step.is_done for step in steps)
     context = {"steps": steps if done < len(steps) else [], "done": done, "of": len(steps)}
     return draw(request, "vault/overview/_setup.html", context)

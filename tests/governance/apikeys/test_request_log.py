@@ -53,7 +53,7 @@ def test_answered_requests_of_a_key_are_logged_without_ids_queries_and_content(
     assert memory not in str(stored)
 
 
-def test_log_is_readable_for_managers_of_keys_and_its_member_alone(world: World) -> None:
+def test_log_is_readable_only_for_managers_of_keys_and_its_member(world: World) -> None:
     note(world)
     key_requests_write()
     key = world.alice.key.id

@@ -302,7 +302,7 @@ def test_chart_counts_reads_writes_and_refusals_of_the_filter(world: World, ada:
     assert "audit-chart" not in past, "nothing happened then"
 
 
-def test_chart_counts_the_newest_entries_alone(world: World) -> None:
+def test_chart_counts_only_the_newest_entries(world: World) -> None:
     for _ in range(3):
         world.client("alice").get("memories/")
     found = entries_histogram(actor=world.olivia.actor, query=AuditQuery(), most=2)

@@ -163,7 +163,7 @@ def test_preview_counts_and_asks_nothing(olivia: Contract, alice: Contract, char
 
 
 @pytest.mark.parametrize("verb", ["accept", "reject"])
-def test_decision_on_the_page_is_undone_by_its_decider_alone(
+def test_decision_on_the_page_is_undone_only_by_its_decider(
     world: World, olivia: Contract, alice: Contract, verb: str
 ) -> None:
     earlier, later = add_memory(alice, NINE), add_memory(alice, TEN)

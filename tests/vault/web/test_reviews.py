@@ -119,7 +119,7 @@ def test_refused_question_shows_the_reason_and_stays_in_its_box(world: World) ->
     assert "li.lei@example.cn" in page.content.decode()
 
 
-def test_rejected_finding_is_found_again_after_undo(world: World) -> None:
+def test_rejected_finding_is_marked_again_after_undo(world: World) -> None:
     address, review = add_flagged_memory(world)
     client = signed_in(world.alice)
     client.post(f"/reviews/{review.id}/reject/")
