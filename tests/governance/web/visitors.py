@@ -1,5 +1,6 @@
 """People in front of a browser, without one: Django's test client."""
 
+import re
 from urllib.parse import urlsplit
 
 from django.db import connection
@@ -23,6 +24,11 @@ def signed_in(person: Person) -> Client:
     response = client.post(link_for(person))
     assert response.status_code == 303, response.content
     return client
+
+
+def without_marks(page: str) -> str:
+    """The page without the marks of what differs between two texts."""
+    return re.sub(r"</?(?:ins|del)>", "", page)
 
 
 def statements(client: Client, address: str) -> list[str]:

@@ -15,7 +15,7 @@ from governance.database import acting
 from governance.models import Job, OutboxEvent
 from governance.vocabulary import Topic
 from tests.factories import World
-from tests.governance.web.visitors import signed_in
+from tests.governance.web.visitors import signed_in, without_marks
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_of, run_sync, sync_peer
@@ -511,7 +511,7 @@ def test_inbox_shows_both_texts_of_a_conflict_and_takes_a_third(
     edit(charlie, "One.", "Theirs now.")
     sync_peer(olivia, peer)
     browser = signed_in(world.olivia)
-    shown = browser.get("/reviews/").content.decode()
+    shown = without_marks(browser.get("/reviews/").content.decode())
     assert all(words in shown for words in ("Ours now.", "Theirs now.", "The other one", "Take the other text"))
     review = conflict(olivia)["id"]
     assert signed_in(world.bob).post(f"/reviews/{review}/accept/", {"content": "Bob's."}).status_code == 403

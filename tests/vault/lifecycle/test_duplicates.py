@@ -11,7 +11,7 @@ from governance.ids import uuid7
 from governance.jobs.kinds import JobRun
 from memos_web.config import EmbedderChoice
 from tests.factories import World
-from tests.governance.web.visitors import signed_in
+from tests.governance.web.visitors import signed_in, without_marks
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.lifecycle import pairs
@@ -86,7 +86,7 @@ def test_page_shows_both_texts_and_fuses_them(world: World, olivia: Contract, al
     older, later = add_memory(alice), add_memory(alice, NEARLY)
     run_job(olivia)
     for person in (world.alice, world.bob):
-        page = signed_in(person).get("/reviews/").text
+        page = without_marks(signed_in(person).get("/reviews/").text)
         assert HERON in page
         assert NEARLY in page
         assert ("Keep both" in page) is (person is world.alice)
