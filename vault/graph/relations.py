@@ -66,12 +66,12 @@ def relation_create(*, actor: Actor, draft: RelationDraft) -> tuple[Relation, bo
 
     Raises NotFound; Forbidden; Held; Invalid; Conflict. Writes: CubeLink, AuditEntry.
     """
-    if draft.source_id == draft.target_id:
-        raise Invalid(errors=[FieldError("memory_id", "another memory is needed")])
     if draft.kind not in RELATIONS:
         raise Invalid(errors=[FieldError("kind", f"one of {', '.join(RELATIONS)}: the others are computed")])
     with acting(actor):
         _ask_both(actor, draft.source_id, draft.target_id)
+        if draft.source_id == draft.target_id:
+            raise Invalid(errors=[FieldError("memory_id", "another memory is needed")])
         borders = {cube.border for cube in linkable_cubes([draft.source_id, draft.target_id]).values()}
         if len(borders) != 1:
             raise Conflict("Only memories with the same readers can be related. Move or share one of them first.")
