@@ -35,6 +35,7 @@ FIELDS: dict[str, Promise] = {
     "retries": _("Retries"),
     "prompt_price": _("Price of a million tokens read"),
     "completion_price": _("Price of a million tokens written"),
+    "cached_price": _("Price of a million tokens from the server's cache"),
     "namespaces": _("Namespaces"),
     "purpose": _("Purpose"),
     "url": _("Address"),

@@ -196,6 +196,7 @@ EXAMPLES: dict[str, Any] = {
         "timeout_seconds": 30,
         "prompt_price": "0.15",
         "completion_price": "0.60",
+        "cached_price": "0.075",
         "currency": "USD",
     },
     "models_update": {"position": 1},

@@ -55,6 +55,14 @@ class EndpointInput(StrictSerializer):
     completion_price = serializers.DecimalField(
         max_digits=DIGITS, decimal_places=DECIMALS, min_value=0, required=False, help_text="Of a million tokens."
     )
+    cached_price = serializers.DecimalField(
+        max_digits=DIGITS,
+        decimal_places=DECIMALS,
+        min_value=0,
+        required=False,
+        allow_null=True,
+        help_text="Of a million tokens that the server took from its cache. Default: prompt_price.",
+    )
     currency = TextField(max_length=3, required=False, help_text="Of the prices, as in USD.")
 
 
@@ -72,6 +80,7 @@ class EndpointSchema(Schema):
     retries = serializers.IntegerField()
     prompt_price = serializers.DecimalField(max_digits=DIGITS, decimal_places=DECIMALS)
     completion_price = serializers.DecimalField(max_digits=DIGITS, decimal_places=DECIMALS)
+    cached_price = serializers.DecimalField(max_digits=DIGITS, decimal_places=DECIMALS, allow_null=True)
     currency = serializers.CharField()
     created_at = serializers.DateTimeField()
 
@@ -85,6 +94,7 @@ class ModelUsageSchema(Schema):
     answers = serializers.IntegerField()
     prompt_tokens = serializers.IntegerField()
     completion_tokens = serializers.IntegerField()
+    cached_tokens = serializers.IntegerField(help_text="Of prompt_tokens, from the cache of the model's server.")
     cost = serializers.DecimalField(max_digits=14, decimal_places=6)
     currency = serializers.CharField(allow_blank=True, help_text="Empty where the model has no price.")
 
@@ -162,6 +172,7 @@ def endpoint_json(view: View) -> dict[str, Any]:
         "retries": view.retries,
         "prompt_price": f"{view.prompt_price:.4f}",
         "completion_price": f"{view.completion_price:.4f}",
+        "cached_price": None if view.cached_price is None else f"{view.cached_price:.4f}",
         "currency": view.currency,
         "created_at": time_json(view.created_at),
     }
@@ -173,6 +184,7 @@ def usage_json(usage: ModelUsage) -> dict[str, Any]:
         "answers": usage.answers,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
         "cost": f"{usage.cost:f}",
         "currency": usage.currency,
     }

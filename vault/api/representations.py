@@ -195,7 +195,11 @@ def turn_json(view: TurnView) -> dict[str, Any]:
         "withheld": view.withheld,
         "citations": [citation_json(citation) for citation in view.citations],
         "model": view.model,
-        "usage": {"prompt_tokens": view.prompt_tokens, "completion_tokens": view.completion_tokens},
+        "usage": {
+            "prompt_tokens": view.prompt_tokens,
+            "completion_tokens": view.completion_tokens,
+            "cached_tokens": view.cached_tokens,
+        },
         "cost": {"amount": f"{view.cost:f}", "currency": view.currency} if view.currency else None,
         "failed_models": list(view.failed_models),
         "end": view.end,

@@ -301,6 +301,7 @@ class CitationSchema(Schema):
 
 class UsageSchema(Schema):
     prompt_tokens = serializers.IntegerField()
+    cached_tokens = serializers.IntegerField(help_text="Of prompt_tokens, from the cache of the model's server.")
     completion_tokens = serializers.IntegerField()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from governance.database import release_connection
 from vault.chat.plans import TurnPlan
-from vault.chat.rules import phrase, prompt
+from vault.chat.rules import phrase
 from vault.endpoints.rules import Price, PricedModel
 from vault.providers.ports import Completion, ProviderUnavailable, ReaderDisconnected, TextDelta
 from vault.vocabulary import EXTRACTIVE
@@ -61,7 +61,7 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
 
 def _model_pieces(plan: TurnPlan, model: PricedModel) -> Iterator[TextDelta | Completion]:
     release_connection()  # a model may take minutes; others need the connection
-    for piece in model.llm.stream(prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)):
+    for piece in model.llm.stream(plan.messages):
         if isinstance(piece, Completion) and plan.goal:
             yield TextDelta(f"\n\n{phrase(plan.question, 'goal')} [{plan.goal.marker}]")
         yield piece

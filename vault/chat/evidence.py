@@ -10,6 +10,7 @@ from vault.chat.selectors import RetrievedView, TurnView
 from vault.cubes.quotes import is_from_reader, localise_event
 from vault.cubes.selectors import CubeView
 from vault.layers.persona_scope import is_own_memory, is_own_speaker
+from vault.layers.working_set import STABLE, WORKING
 from vault.providers.ports import ChatMessage
 from vault.retrieval.fusion import NO_PARTS, Parts
 
@@ -46,5 +47,8 @@ def rebuild_prompt(
     evidence = [
         make_evidence(actor, view.retrieved.marker, view.memory, score=view.retrieved.score) for view in numbered
     ]
+    tiers = {str(view.retrieved.memory_id): view.retrieved.tier for view in numbered}
+    stable = [memory for memory in evidence if tiers[memory.source] == STABLE]
+    others = sorted(evidence, key=lambda memory: tiers[memory.source] != WORKING)
     told = [PastTurn(turn.question, turn.answer) for turn in past if turn.question and turn.answer]
-    return prompt(asked, evidence, told, agent=agent)
+    return prompt(asked, others, told, agent=agent, stable=stable)

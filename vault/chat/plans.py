@@ -27,6 +27,7 @@ from vault.chat.rules import (
     goal_extract,
     operation_extract,
     phrase_extract,
+    prompt,
     quotes,
     summary_extract,
 )
@@ -37,9 +38,11 @@ from vault.endpoints.rules import PricedModel
 from vault.layers.persona import profile_read
 from vault.layers.persona_scope import is_own_memory
 from vault.layers.statements import asked_fields, fills_field
+from vault.layers.working_set import STABLE, WORKING, WorkingItem, turn_working_set
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, time_ranges_of
 from vault.lexicon.tokens import content_terms, terms
+from vault.providers.ports import ChatMessage
 from vault.reader.model_reader import MessageReading, message_read
 from vault.reader.rules import (
     Intent,
@@ -65,6 +68,7 @@ from vault.vocabulary import STATED, MessageRole, Source, SourceKind
 CONSIDERED = 10  # memories an answer may rest on
 CONSIDERED_OF_LIST = 20  # where it asks for all of several
 DAYS_OF_WEEK = 7
+STABLE_TOKENS, PRELOADED_TOKENS = 1_000, 300  # of the working set in a prompt
 SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
 SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a score
 
@@ -92,6 +96,14 @@ class TurnPlan:
     goal: Evidence | None = None
     asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     retrieved: tuple[Retrieved, ...] = ()
+    stable: tuple[Evidence, ...] = ()  # of the working set, for a model: profile and pinned memories
+    preloaded: tuple[Evidence, ...] = ()
+
+    @cached_property
+    def messages(self) -> list[ChatMessage]:
+        """Return the prompt for a model."""
+        evidence = list(dict.fromkeys((*self.preloaded, *self.evidence)))
+        return prompt(self.asked, evidence, self.past, agent=self.agent, stable=self.stable)
 
     @cached_property
     def extract(self) -> Extract:
@@ -151,20 +163,23 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     fitting = [hit for hit in about if hit.view.cube.id not in closed]
     within = _select_within_range(call, fitting, now)
     usable = put_messages(actor, within, hits, closed)
+    held = _load_working_set(actor, asked, closed, now)
     goal = _find_goal(actor, asked, call)
     quoted, others = (usable, []) if asked.models else _quoted_first(actor, call.rewritten, usable, goal)
     if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
         goal = None  # the answer says it
-    plan = _make_plan(actor, asked, content, [*quoted, *([goal] if goal else []), *others])
-    evidence = list(plan.evidence)
-    raised = evidence.pop(len(quoted)) if goal else None
+    listed = [*map(_hold, held), *quoted, *([goal] if goal else []), *others]
+    plan = _make_plan(actor, asked, content, list({hit.view.cube.id: hit for hit in listed}.values()))
+    evidence = {memory.source: memory for memory in plan.evidence}
     stated = reading.statements
     if stated is None:
         stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
     return replace(
         plan,
-        evidence=tuple(evidence),
-        goal=raised,
+        evidence=tuple(evidence[str(hit.view.cube.id)] for hit in (*quoted, *others)),
+        goal=evidence[str(goal.view.cube.id)] if goal else None,
+        stable=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == STABLE),
+        preloaded=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == WORKING),
         asked=call.rewritten,
         intent=call.intent,
         stated=stated,
@@ -180,6 +195,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             plan,
             _add_goal(_put_first(usable, within, hits), goal),
             partial(_find_reason, excluded, closed, _collect_ids(about), _collect_ids(fitting)),
+            held,
         ),
     )
 
@@ -246,9 +262,29 @@ def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[
     )
 
 
-def _explain_hits(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str]) -> tuple[Retrieved, ...]:
-    """Return the results of a question, each with its marker in the plan, or the reason why it has none."""
+def _load_working_set(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID], now: datetime) -> list[WorkingItem]:
+    """Return the part of the working set that a model gets; without a model, nothing."""
+    if not asked.models:
+        return []
+    items = turn_working_set(
+        actor=actor, session=str(asked.conversation_id), stable=STABLE_TOKENS, working=PRELOADED_TOKENS
+    )
+    return [item for item in items if item.view.cube.id not in closed and is_current(_hold(item), now)]
+
+
+def _hold(item: WorkingItem) -> Hit:
+    return Hit(item.view, item.score, NO_PARTS)
+
+
+def _explain_hits(
+    plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str], held: Sequence[WorkingItem] = ()
+) -> tuple[Retrieved, ...]:
+    """Return the results of a question and the working set, each with its marker in the plan, or the reason why it has
+    none.
+    """
     markers = {citation.memory_id: citation.marker for citation in plan.citations}
+    known = {item.view.cube.id: item for item in held}
+    found = _collect_ids(hits)
     return tuple(
         Retrieved(
             memory_id=hit.view.cube.id,
@@ -258,8 +294,10 @@ def _explain_hits(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], s
             tokens=hit.view.cube.token_count,
             marker=markers.get(hit.view.cube.id, 0),
             reason="" if hit.view.cube.id in markers else reason(hit),
+            tier=known[hit.view.cube.id].tier if hit.view.cube.id in known else "",
+            why=known[hit.view.cube.id].reason if hit.view.cube.id in known else "",
         )
-        for hit in hits
+        for hit in (*hits, *(_hold(item) for item in held if item.view.cube.id not in found))
     )
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize, refuse_missing
@@ -21,7 +22,7 @@ from governance.models import Persona
 from governance.pages import Pages
 from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
-from vault.chat.rules import Agent, make_title
+from vault.chat.rules import Agent, count_past_turns, make_title
 from vault.content.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quotes
 from vault.layers.persona_scope import scope_to_conversation
@@ -30,6 +31,8 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import EXTRACTIVE, SearchMode, SourceKind, TurnEnd
 
+COUNT_FROM = 64  # turns of a conversation, counted together
+COUNTED = 2 * COUNT_FROM
 MOST_SAID = 50  # messages that a search of conversations looks through
 LEAST_SAID = 0.01  # score of such a message
 
@@ -75,7 +78,8 @@ class Unused(StrEnum):
 class Retrieved:
     """A memory that was found for a question. score, and each of `parts`: 0..1; tokens: of its text.
 
-    marker: its number among the memories offered to the answer; 0 with a `reason` if it was dropped.
+    marker: its number among the memories offered to the answer; 0 with a `reason` if it was dropped. tier: of the
+    working set, empty for a result of the search; why: the reason why the working set had it.
     """
 
     memory_id: UUID
@@ -85,6 +89,8 @@ class Retrieved:
     tokens: int
     marker: int
     reason: str
+    tier: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,7 @@ class TurnView:
     stated: tuple[StatedMemory, ...] = ()  # as long as they are there
     cost: Decimal = Decimal(0)  # of its tokens, in `currency`
     currency: str = ""
+    cached_tokens: int = 0  # among prompt_tokens
     failed_models: tuple[str, ...] = ()  # those that were asked before and gave no answer
 
     @property
@@ -236,6 +243,22 @@ def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages, leaves: boo
         conversation = conversation_locate(actor, conversation_id)
         page = pages.take(Turn.objects.filter(conversation=conversation).order_by("id"))
         return _open_turns(actor, conversation, page, leaves=leaves)
+
+
+def count_repeated_turns(*, actor: Actor, conversation_id: UUID, position: int | None = None) -> int:
+    """Return the number of turns before a position, else of the last turns, that a model's prompt repeats. One query.
+
+    Raises NotFound; Forbidden.
+    """
+    with acting(actor):
+        rows = Turn.objects.filter(conversation=conversation_locate(actor, conversation_id))
+        if position is not None:
+            rows = rows.filter(position__lt=position)
+        tokens = Coalesce("question__token_count", 0) + Coalesce("answer__token_count", 0)
+        sizes = dict(rows.order_by("-position").values_list("position", tokens)[:COUNTED])
+    last = max(sizes, default=0)
+    begin = max(last // COUNT_FROM - 1, 0) * COUNT_FROM  # the same for many turns, so that the window stays where it is
+    return count_past_turns([sizes[at] for at in sorted(sizes) if at >= begin])
 
 
 def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
@@ -393,6 +416,7 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
         cost=row.cost,
         currency=row.currency,
         failed_models=tuple(row.failed_models),
+        cached_tokens=row.cached_tokens,
     )
 
 

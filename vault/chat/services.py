@@ -32,6 +32,7 @@ from vault.chat.selectors import (
     TurnView,
     conversation_locate,
     conversation_views,
+    count_repeated_turns,
     title_place,
     turns_list,
     turns_sources,
@@ -49,7 +50,6 @@ from vault.reader.rules import Intent, confirms, needs_past
 from vault.screening.screen import screen_title
 from vault.vocabulary import EXTRACTIVE, SourceKind, TurnEnd
 
-REMEMBERED = 4  # earlier turns that a model sees
 FOLLOWED = 2  # earlier turns that a follow-up may rest on
 LONGEST_TITLE = 200
 
@@ -314,7 +314,8 @@ def turn_speaker(*, actor: Actor, conversation_id: UUID | None) -> Actor:
 
 def _load_past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:
     """Return the earlier turns for a model's prompt, and the memories that they cite."""
-    turns = turns_list(actor=actor, conversation_id=conversation.id, pages=Last(REMEMBERED))
+    count = count_repeated_turns(actor=actor, conversation_id=conversation.id)
+    turns = turns_list(actor=actor, conversation_id=conversation.id, pages=Last(count))
     told = [turn for turn in turns if turn.question and turn.answer]
     with acting(actor):
         direct = turns_sources(told)

@@ -11,7 +11,7 @@ from governance.policies.quotas import tokens_add
 from governance.vocabulary import Permission, Verb
 from vault.chat.answers import Answering
 from vault.chat.plans import TurnPlan
-from vault.chat.rules import Extract, count_tokens_used, markers_in, prompt
+from vault.chat.rules import Extract, count_tokens_used, markers_in
 from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import AddedCube, cubes_add
@@ -58,6 +58,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     """
     actor, said, completion, read = plan.actor, answer.text, answer.completion, answer.read
     prompt_tokens, completion_tokens = _sum_tokens(plan, answer)
+    cached_tokens = min(completion.cached_tokens or 0, prompt_tokens)
     price = answer.answering.price
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
@@ -75,7 +76,8 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             citations=[_encode_citation(citation) for citation in cited],
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
-            cost=price.cost(prompt_tokens, completion_tokens),
+            cached_tokens=cached_tokens,
+            cost=price.cost(prompt_tokens, completion_tokens, cached_tokens),
             currency=price.currency,
             failed_models=list(answer.answering.failed),
             end=answer.end,
@@ -139,6 +141,7 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
         cost=turn.cost,
         currency=turn.currency,
         failed_models=tuple(turn.failed_models),
+        cached_tokens=turn.cached_tokens,
     )
 
 
@@ -147,8 +150,7 @@ def _sum_tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
     read = (plan.reading.prompt_tokens, plan.reading.completion_tokens) if plan.reading else (0, 0)
     if answer.answering.model is None:
         return read
-    asked = prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)
-    prompt_tokens, completion_tokens = count_tokens_used(answer.completion, asked, answer.text)
+    prompt_tokens, completion_tokens = count_tokens_used(answer.completion, plan.messages, answer.text)
     return prompt_tokens + read[0], completion_tokens + read[1]
 
 

@@ -15,15 +15,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Price:
-    """Prices of a million tokens of prompts and of replies, in `currency` (ISO 4217)."""
+    """Prices of a million tokens of prompts and of replies, in `currency` (ISO 4217).
+
+    cached: of tokens of a prompt that the server took from its cache; None if they cost as much as the others.
+    """
 
     prompt: Decimal = Decimal(0)
     completion: Decimal = Decimal(0)
     currency: str = ""
+    cached: Decimal | None = None
 
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> Decimal:
-        """Return the cost of one answer, rounded to SMALLEST_COST."""
-        whole = self.prompt * prompt_tokens + self.completion * completion_tokens
+    def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> Decimal:
+        """Return the cost of one answer, rounded to SMALLEST_COST. cached_tokens: among `prompt_tokens`."""
+        cached = self.prompt if self.cached is None else self.cached
+        read = self.prompt * (prompt_tokens - cached_tokens) + cached * cached_tokens
+        whole = read + self.completion * completion_tokens
         return (whole / MILLION).quantize(SMALLEST_COST)
 
 

@@ -38,7 +38,8 @@ PORTS = {"https": 443, "http": 80}
 @dataclass(frozen=True)
 class EndpointDraft:
     """The settings of an endpoint. address: up to and with /v1, as OpenAI's. timeout_seconds: the wait for the next
-    word. Prices: of a million tokens.
+    word. Prices: of a million tokens; cached_price: of those that the server took from its cache, None for
+    prompt_price.
     """
 
     model: str
@@ -49,6 +50,7 @@ class EndpointDraft:
     prompt_price: Decimal = Decimal(0)
     completion_price: Decimal = Decimal(0)
     currency: str = "USD"
+    cached_price: Decimal | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class EndpointView:
     prompt_price: Decimal
     completion_price: Decimal
     currency: str
+    cached_price: Decimal | None
     created_at: datetime | None
 
 
@@ -100,6 +103,7 @@ def endpoint_create(*, actor: Actor, draft: EndpointDraft) -> EndpointView:
         prompt_price=draft.prompt_price,
         completion_price=draft.completion_price,
         currency=draft.currency,
+        cached_price=draft.cached_price,
     )
     if draft.key:
         place = key_place(row.id)
@@ -201,7 +205,7 @@ def _open_model(row: ModelEndpoint) -> PricedModel:
         read_seconds=row.timeout_seconds,
         retries=row.retries,
     )
-    return PricedModel(model, Price(row.prompt_price, row.completion_price, row.currency))
+    return PricedModel(model, Price(row.prompt_price, row.completion_price, row.currency, row.cached_price))
 
 
 def _make_numbered_view(actor: Actor, row: ModelEndpoint) -> EndpointView:
@@ -221,6 +225,7 @@ def _make_view(row: ModelEndpoint, number: int) -> EndpointView:
         prompt_price=row.prompt_price,
         completion_price=row.completion_price,
         currency=row.currency,
+        cached_price=row.cached_price,
         created_at=row.created_at if isinstance(row.created_at, datetime) else None,
     )
 
@@ -247,7 +252,10 @@ def _check_draft(draft: EndpointDraft) -> None:
         faults.append(FieldError("timeout_seconds", f"1 to {LONGEST_TIMEOUT}"))
     if not 0 <= draft.retries <= MOST_RETRIES:
         faults.append(FieldError("retries", f"0 to {MOST_RETRIES}"))
-    for field_name, price in (("prompt_price", draft.prompt_price), ("completion_price", draft.completion_price)):
+    prices = {name: getattr(draft, name) for name in ("prompt_price", "completion_price", "cached_price")}
+    for field_name, price in prices.items():
+        if price is None:
+            continue
         if not price.is_finite() or not 0 <= price <= HIGHEST_PRICE or price != round(price, DECIMALS):
             faults.append(FieldError(field_name, f"0 to {HIGHEST_PRICE}, at most {DECIMALS} decimals"))
     currency = draft.currency

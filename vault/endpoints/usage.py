@@ -22,6 +22,7 @@ class ModelUsage:
     answers: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int
     cost: Decimal
 
 
@@ -32,10 +33,22 @@ def usage_of_month(*, actor: Actor) -> list[ModelUsage]:
         begin = database_now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         rows = Turn.objects.filter(tenant_id=actor.tenant_id, created_at__gte=begin).exclude(model=EXTRACTIVE)
         sums = rows.values("model", "currency").annotate(
-            answers=Count("id"), prompts=Sum("prompt_tokens"), completions=Sum("completion_tokens"), total=Sum("cost")
+            answers=Count("id"),
+            prompts=Sum("prompt_tokens"),
+            completions=Sum("completion_tokens"),
+            cached=Sum("cached_tokens"),
+            total=Sum("cost"),
         )
         found = [
-            ModelUsage(row["model"], row["currency"], row["answers"], row["prompts"], row["completions"], row["total"])
+            ModelUsage(
+                model=row["model"],
+                currency=row["currency"],
+                answers=row["answers"],
+                prompt_tokens=row["prompts"],
+                completion_tokens=row["completions"],
+                cached_tokens=row["cached"],
+                cost=row["total"],
+            )
             for row in sums
         ]
     return sorted(

@@ -32,6 +32,7 @@ from vault.models.subscription import (
 from vault.models.summary import Summary
 from vault.models.sync import SyncLink, SyncPeer
 from vault.models.upload import Upload
+from vault.models.working_set import PredictorCount, WorkingSet
 
 __all__ = [
     "ActionItem",
@@ -72,6 +73,7 @@ __all__ = [
     "PiiFinding",
     "Pipeline",
     "Posting",
+    "PredictorCount",
     "Publication",
     "Review",
     "SavedView",
@@ -86,4 +88,5 @@ __all__ = [
     "TraitEvidence",
     "Turn",
     "Upload",
+    "WorkingSet",
 ]

@@ -54,6 +54,7 @@ class Turn(TenantModel):
     citations = models.JSONField(default=list)
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(default=0, db_default=0)  # among prompt_tokens
     cost = models.DecimalField(max_digits=14, decimal_places=6, default=0, db_default=0)
     currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     failed_models = models.JSONField(default=list, db_default=[])

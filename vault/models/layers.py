@@ -13,12 +13,16 @@ from vault.vocabulary import EntryAction, EntryQueue, PageLayer
 
 
 class LayerSettings(TenantModel):
-    """Constants of the layers, set by a tenant (persona None) or for one persona. values: name → number."""
+    """Constants of the layers, set by a tenant (persona None) or for one persona. values: name → number.
+
+    replacement: the policy that decides which memories leave a full working set; empty for the default.
+    """
 
     persona = models.ForeignKey(
         Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
     values = models.JSONField(default=dict)
+    replacement = models.CharField(max_length=10, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

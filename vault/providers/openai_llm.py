@@ -27,6 +27,7 @@ class _Reply:
     model: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
 
     def note(self, answer: ChatCompletion | ChatCompletionChunk) -> None:
         """Model and token counts: in the one answer, or in the last chunks of a stream (when the server counts)."""
@@ -35,6 +36,8 @@ class _Reply:
             self.model = model
         self.prompt_tokens = _read_count(usage, "prompt_tokens", self.prompt_tokens)
         self.completion_tokens = _read_count(usage, "completion_tokens", self.completion_tokens)
+        details = getattr(usage, "prompt_tokens_details", None)
+        self.cached_tokens = _read_count(details, "cached_tokens", self.cached_tokens)
 
     def piece(self, chunk: ChatCompletionChunk) -> str:
         """The chunk's text; empty in chunks that carry the role, the end or the usage. Raises ProviderUnavailable."""
@@ -53,7 +56,11 @@ class _Reply:
         if not isinstance(text, str) or not text.strip():
             raise self.endpoint.unavailable("sent an empty reply")
         return Completion(
-            clean_text(text), self.model or self.endpoint.model, self.prompt_tokens, self.completion_tokens
+            clean_text(text),
+            self.model or self.endpoint.model,
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.cached_tokens,
         )
 
 

@@ -44,12 +44,16 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole reply, never empty. Token counts are None when the server does not tell them."""
+    """A whole reply, never empty. Token counts are None when the server does not tell them.
+
+    cached_tokens: those of the prompt that the server took from its cache.
+    """
 
     text: str
     model: str
     prompt_tokens: int | None
     completion_tokens: int | None
+    cached_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

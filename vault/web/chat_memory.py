@@ -33,11 +33,12 @@ from vault.chat.selectors import (
     Unused,
     conversation_agent,
     conversation_get,
+    count_repeated_turns,
     turn_get,
     turn_memories_list,
     turns_list,
 )
-from vault.chat.services import FOLLOWED, REMEMBERED, ConversationChanges, conversation_update
+from vault.chat.services import FOLLOWED, ConversationChanges, conversation_update
 from vault.cubes.services import cube_delete, cube_restore
 from vault.listing.bulk import BulkAction
 from vault.providers.ports import ChatMessage
@@ -219,7 +220,8 @@ def _rebuild_prompt(
     """Return the messages that were sent to the model; empty if no model was called or the answer is withheld."""
     if turn.extractive or turn.withheld:
         return []
-    before = NewestLast(size=REMEMBERED, key="position", cursor=turn.position)
+    count = count_repeated_turns(actor=actor, conversation_id=conversation.id, position=turn.position)
+    before = NewestLast(size=count, key="position", cursor=turn.position)
     past = turns_list(actor=actor, conversation_id=conversation.id, pages=before)
     asked = make_shown_turn(turn, [earlier.question for earlier in past[-FOLLOWED:]]).searched or turn.question
     return rebuild_prompt(actor, asked, found, past, conversation_agent(actor=actor, conversation=conversation))

@@ -35,7 +35,7 @@ from vault.providers.ports import ChatMessage, ChatRole, Llm, ProviderUnavailabl
 from vault.providers.registry import embedder, llm
 
 WHOLE = ("timeout_seconds", "retries")
-NUMBERS = (*WHOLE, "prompt_price", "completion_price")
+NUMBERS = (*WHOLE, "prompt_price", "completion_price", "cached_price")
 FIELDS = ("model", "address", "currency", *NUMBERS)  # of the form, except the key
 
 
@@ -149,6 +149,7 @@ def _read_draft(request: HttpRequest) -> EndpointDraft:
         retries=int(numbers["retries"]),
         prompt_price=numbers["prompt_price"],
         completion_price=numbers["completion_price"],
+        cached_price=numbers["cached_price"] if given["cached_price"] else None,
         currency=given["currency"].upper(),
     )
 

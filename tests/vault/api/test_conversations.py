@@ -94,7 +94,7 @@ def test_an_answer_quotes_a_memory_and_cites_it(alice: Contract) -> None:
     assert turn["question"] == QUESTION
     assert FACT in turn["content"]
     assert (turn["model"], turn["end"]) == ("extractive", "complete")
-    assert turn["usage"] == {"prompt_tokens": 0, "completion_tokens": 0}
+    assert turn["usage"] == {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
     cited = {citation["marker"]: citation for citation in turn["citations"]}
     assert memory["id"] in {citation["memory_id"] for citation in turn["citations"]}
     for marker, citation in cited.items():

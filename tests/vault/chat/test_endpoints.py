@@ -59,28 +59,29 @@ def test_a_model_that_is_down_gives_way_to_the_next_whose_tokens_are_priced(
 ) -> None:
     first, second = answers(private, "big"), answers(private, "small", "A greyhound [1].")
     add(olivia, private, "big", prompt_price="3", completion_price="15")
-    add(olivia, private, "small", prompt_price="0.5", completion_price="2", currency="EUR")
+    add(olivia, private, "small", prompt_price="0.5", completion_price="2", cached_price="0.05", currency="EUR")
     olivia.add(FACT)
     run_jobs()
     turn = ask(olivia)
     assert (turn["content"], turn["failed_models"]) == ("A greyhound [1].", ["big"])
-    assert turn["cost"] == {"amount": "0.000074", "currency": "EUR"}  # 120 read at 0.5, 7 written at 2 of a million
+    assert turn["cost"] == {"amount": "0.000029", "currency": "EUR"}  # a million: 20 read at 0.5, 100 at 0.05, 7 written at 2
     assert (len(first), len(second)) == (1, 1)
     assert second[0].headers["Authorization"] == "Bearer sk-small"
     (usage,) = olivia.get("models/usage/").json["results"]
     assert usage == {
         "model": "tiny-1", "answers": 1, "prompt_tokens": 120, "completion_tokens": 7,
-        "cost": "0.000074", "currency": "EUR",
+        "cached_tokens": 100, "cost": "0.000029", "currency": "EUR",
     }  # fmt: skip
     browser = signed_in(world.olivia)
     why = browser.get(f"/chat/{turn['conversation']}/turns/{turn['id']}/why/").content.decode()
     assert "<dd>big</dd>" in why
-    assert "<dd>0.000074 EUR</dd>" in why
+    assert "<dd>0.000029 EUR</dd>" in why
+    assert "100 of those read came from the server's cache" in why
     assert f"[1] &quot;{FACT}&quot; (said by" in why
     assert f"Question: {QUESTION}" in why
     page = browser.get(f"/chat/{turn['conversation']}/").content.decode()
     assert "tiny-1 answered instead." in page
-    assert "0.000074 EUR" in browser.get("/settings/models/").content.decode()
+    assert "0.000029 EUR" in browser.get("/settings/models/").content.decode()
 
 
 def test_all_models_down_leave_an_extractive_reply_that_says_so(private: HTTPServer, olivia: Contract) -> None:
@@ -208,6 +209,7 @@ def test_who_does_not_operate_the_tenant_sets_no_model(
         ({"retries": 9}, "retries"),
         ({"prompt_price": "-1"}, "prompt_price"),
         ({"completion_price": "1.23456"}, "completion_price"),
+        ({"cached_price": "-1"}, "cached_price"),
         ({"currency": "usd"}, "currency"),
     ],
 )

@@ -21,7 +21,12 @@ from vault.providers.openai_llm import MOST_TOKENS
 PATH = "/v1/chat/completions"
 FACT = "Caroline adopted a greyhound called Pixel in May."
 QUESTION = "What did Caroline adopt?"
-USAGE = {"prompt_tokens": 120, "completion_tokens": 7, "total_tokens": 127}
+USAGE = {
+    "prompt_tokens": 120,
+    "completion_tokens": 7,
+    "total_tokens": 127,
+    "prompt_tokens_details": {"cached_tokens": 100},
+}
 
 
 def chunk(text: str | None = None, **more: Any) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def test_the_models_answer_is_stored_with_its_citations_and_usage(
     assert turn["content"] == "A greyhound [1]. And [7]."
     assert [citation["marker"] for citation in turn["citations"]] == [1]
     assert turn["model"] == "tiny-1"
-    assert turn["usage"] == {"prompt_tokens": 120, "completion_tokens": 7}
+    assert turn["usage"] == {"prompt_tokens": 120, "completion_tokens": 7, "cached_tokens": 100}
     (request,) = asked
     assert request["model"] == "tiny"
     system = [message["content"] for message in request["messages"] if message["role"] == "system"]
@@ -123,7 +128,7 @@ def test_odd_answer_of_a_model_is_stored_as_data(model: HTTPServer, alice: Contr
     model.expect_request(PATH).respond_with_handler(lambda _: Response(lines, mimetype="text/event-stream"))
     turn = alice.post(turns, {"content": QUESTION}).json
     assert (turn["content"], turn["model"]) == ("a\ufffd\ufffd [1]", "tiny-1")
-    assert turn["usage"] == {"prompt_tokens": MOST_TOKENS, "completion_tokens": MOST_TOKENS}
+    assert turn["usage"] == {"prompt_tokens": MOST_TOKENS, "completion_tokens": MOST_TOKENS, "cached_tokens": 0}
     assert alice.stream(turns, {"content": QUESTION})[-1].name == "done"
     assert [found["content"] for found in alice.get(turns).json["results"]] == [turn["content"]] * 2
 
@@ -166,7 +171,7 @@ def test_a_model_without_a_first_word_leaves_an_extractive_reply_that_says_so(
     turn = alice.post(turns, {"content": question}).json
     assert turn["content"].splitlines()[0] == said
     assert (turn["model"], turn["failed_models"], turn["cost"]) == ("extractive", ["tiny"], None)
-    assert turn["usage"] == {"prompt_tokens": 0, "completion_tokens": 0}
+    assert turn["usage"] == {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
     assert FACT in turn["content"] or language == "zh"
     assert "SECRET" not in turn["content"]
     events = alice.stream(turns, {"content": question})

@@ -9,9 +9,13 @@ import pytest
 from vault.chat.attribution import attribute_sentences
 from vault.chat.rules import (
     INSTRUCTIONS,
+    LEAST_PAST,
+    MOST_PAST,
+    MOST_PAST_TOKENS,
     Agent,
     Evidence,
     PastTurn,
+    count_past_turns,
     extractive_answer,
     make_title,
     markers_in,
@@ -71,6 +75,37 @@ def test_a_long_memory_is_cut_and_a_short_one_is_whole() -> None:
 def test_markers_of_earlier_answers_are_not_taken_for_those_of_this_one() -> None:
     messages = prompt("Q?", evidence("A."), [PastTurn("P?", "Tea [3] and milk [12].")])
     assert "[" not in messages[2].content
+
+
+def test_the_head_of_a_prompt_stays_the_same_when_a_turn_is_added() -> None:
+    profile, first, second = evidence("Ann is a potter.", "Tea.", "Milk.")
+    agent = Agent("Ada", {"role": "guide"})
+    asked = prompt("A?", [profile, first], [], agent=agent, stable=[profile])
+    past = [PastTurn("A?", "Tea [2]."), PastTurn("B?", "Milk.")]
+    before = prompt("C?", [second], past[:1], agent=agent, stable=[profile])
+    after = prompt("D?", [first, second], past, agent=agent, stable=[profile])
+    assert after[: len(before) - 1] == before[:-1]
+    head, _, question = before[1].content.rpartition("\n\n")
+    assert question == "A?"
+    assert asked[1].content.startswith(head)
+    assert [message.content.count("potter") for message in after] == [0, 1, 0, 0, 0, 0]
+
+
+def test_earlier_turns_leave_a_prompt_in_blocks() -> None:
+    begins = [size - count_past_turns([10] * size) for size in range(200)]
+    assert begins == sorted(begins)
+    assert len(set(begins)) <= 200 // (MOST_PAST - LEAST_PAST) + 1
+    assert max(count_past_turns([10] * size) for size in range(200)) == MOST_PAST
+    assert min(count_past_turns([10] * size) for size in range(LEAST_PAST, 200)) == LEAST_PAST
+
+
+@pytest.mark.parametrize("size", [1, 400, MOST_PAST_TOKENS, 10 * MOST_PAST_TOKENS])
+def test_earlier_turns_of_a_prompt_have_a_bound_of_tokens_but_the_last_stays(size: int) -> None:
+    for number in range(1, 80):
+        count = count_past_turns([size] * number)
+        assert 1 <= count <= MOST_PAST
+        assert count == 1 or count * size <= MOST_PAST_TOKENS
+    assert count_past_turns([]) == 0
 
 
 def test_only_markers_of_given_memories_are_citations_each_once() -> None:

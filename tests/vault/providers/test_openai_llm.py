@@ -166,6 +166,18 @@ def test_odd_counts_are_bounded_or_unknown(
     assert (whole.prompt_tokens, whole.completion_tokens) == counts
 
 
+@pytest.mark.parametrize(
+    ("details", "cached"),
+    [({"cached_tokens": 9}, 9), ({"cached_tokens": -1}, None), (None, None), ([], None)],
+)
+def test_tokens_from_the_servers_cache_are_read_if_they_are_a_count(
+    httpserver: HTTPServer, model: OpenAiLlm, details: object, cached: int | None
+) -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
+    httpserver.expect_oneshot_request(PATH).respond_with_json({**CHAT_OK, "usage": usage})
+    assert model.complete(MESSAGES).cached_tokens == cached
+
+
 @pytest.mark.parametrize("name", ["x" * 10_000, "", "a\x00b", "\ud800", 7, ["tiny"]])
 def test_an_odd_name_of_a_model_is_not_taken_over(httpserver: HTTPServer, model: OpenAiLlm, name: object) -> None:
     httpserver.expect_request(PATH).respond_with_json({**CHAT_OK, "model": name})
