@@ -326,6 +326,7 @@ class Topic(StrEnum):
     WRITER_QUARANTINE = "writer.quarantine"
     LIFECYCLE_SWEEP = "lifecycle.sweep"
     PAGES_WRITTEN = "pages.written"
+    WORKING_SETS_DUE = "working_sets.due"
     EXPORTS_DUE = "exports.due"
     SEGMENTS_HOT = "segments.hot"
     SEGMENTS_EVICTED = "segments.evicted"

@@ -39,6 +39,7 @@ from vault.packs.listings import listings_embed
 from vault.pipelines import jobs as pipelines
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
+from vault.scheduler.services import working_sets_preload
 from vault.store import comparison, installation
 from vault.store.contract_messages import reads_report, subscribers_inform
 from vault.store.proposals import answers_deliver, proposals_deliver
@@ -106,6 +107,7 @@ event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)
 event_handler(Topic.SIZES_DUE)(statistics_count)
 event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)
 event_handler(Topic.PAGES_WRITTEN)(pages_place)
+event_handler(Topic.WORKING_SETS_DUE)(working_sets_preload)
 event_handler(Topic.SEGMENTS_HOT)(segments_distil)
 event_handler(Topic.SEGMENTS_EVICTED)(segments_archive)
 event_handler(Topic.COUNTS_DUE)(counts_write)

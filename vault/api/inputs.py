@@ -24,6 +24,7 @@ from vault.api.fields import (
     PersonaField,
 )
 from vault.content.drafts import CubeChanges, CubeDraft
+from vault.layers.search import ContextOrder
 from vault.reader.categories import add_categories
 from vault.reader.message_calls import split_tool_calls
 from vault.reader.message_shapes import OMITTED, read_shape
@@ -327,7 +328,14 @@ class ContextInput(StrictSerializer):
     persona = make_label_field(
         help_text="Id or name of the persona whose layers come first. Default: the caller's own."
     )
-    session_id = make_label_field(help_text="Whose queue comes first. Default: the conversation that was written last.")
+    session_id = make_label_field(
+        help_text="Whose queue and working set come first. Default: the queue of the newest conversation."
+    )
+    order = serializers.ChoiceField(
+        choices=list(ContextOrder),
+        required=False,
+        help_text="`stable`: profile and preloaded memories first, for a prefix cache. Default: relevance.",
+    )
     namespaces = serializers.ListField(
         child=PathField(),
         required=False,

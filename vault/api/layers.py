@@ -40,11 +40,15 @@ from vault.layers.persona import (
 from vault.layers.replay import replay_later
 from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, merge_constants
 from vault.layers.selectors import PageView, SegmentView, segments_list, stm_list
-from vault.layers.working_set import working_set
+from vault.layers.working_set import STABLE, TEXT, WORKING, working_set
+from vault.scheduler.replacement import ReplacementName
+from vault.scheduler.rules import HIGHEST_WEIGHT, LEAST_WEIGHT, PREDICTORS
+from vault.scheduler.selectors import scheduler_state
 from vault.vocabulary import EntryQueue
 
 MOST_ENTRIES = 1_000
 STREAM = OpenApiParameter("stream", str, description="Id of a stream: of its pages alone.")
+SESSION = OpenApiParameter("session", str, description="Of the set; by default, that with the newest turn.")
 EVICTED = OpenApiParameter("evicted", bool, description="true: the segments that left, whose memories are archived.")
 
 
@@ -155,7 +159,22 @@ PROFILE_INPUT = {
 class WorkingItemSchema(Schema):
     memory_id = serializers.UUIDField()
     tokens = serializers.IntegerField()
-    reason = serializers.ChoiceField(choices=["profile", "recent", "hot_topic", "new_entry"])
+    reason = serializers.ChoiceField(
+        choices=["profile", "pinned", *PREDICTORS, "kept", "hot_topic", "new_entry"],
+        help_text="Why it is there; also the name of the predictor that preloaded it.",
+    )
+    score = serializers.FloatField(help_text="0 to 1, within its tier.")
+    form = serializers.ChoiceField(choices=[TEXT], help_text="In which it enters a prompt.")
+    tier = serializers.ChoiceField(
+        choices=[STABLE, WORKING], help_text="`stable` comes first and does not depend on the last turn."
+    )
+
+
+class PredictorSchema(Schema):
+    name = serializers.ChoiceField(choices=[*PREDICTORS, "kept"])
+    weight = serializers.FloatField(help_text=f"{LEAST_WEIGHT:g} to {HIGHEST_WEIGHT:g}; follows the counts.")
+    preloaded = serializers.IntegerField()
+    used = serializers.IntegerField(help_text="Of those preloaded, by the next turn.")
 
 
 class WorkingSetSchema(Schema):
@@ -163,6 +182,9 @@ class WorkingSetSchema(Schema):
     next = serializers.CharField(allow_null=True)
     previous = serializers.CharField(allow_null=True)
     results = WorkingItemSchema(many=True)
+    replacement = serializers.ChoiceField(choices=list(ReplacementName))
+    predictors = PredictorSchema(many=True)
+    missed = serializers.IntegerField(help_text="Memories that a turn used and nothing had preloaded.")
 
 
 class ReplayInput(StrictSerializer):
@@ -222,15 +244,30 @@ class TraitsView(ApiView):
 
 
 class WorkingSetView(ApiView):
-    @of_memories("personas_working_set", WorkingSetSchema, may=[404])
+    @of_memories("personas_working_set", WorkingSetSchema, parameters=[SESSION], may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
-        found = working_set(actor=self.actor(), persona_id=persona_id)
-        refuse_unknown_parameters(request)
+        actor, session = self.actor(), request.query_params.get("session", "")
+        found = working_set(actor=actor, persona_id=persona_id, session=session)
+        refuse_unknown_parameters(request, "session")
         results = [
-            {"memory_id": str(item.view.cube.id), "tokens": item.tokens, "reason": item.reason} for item in found
+            {
+                "memory_id": str(item.view.cube.id),
+                "tokens": item.tokens,
+                "reason": item.reason,
+                "score": item.score,
+                "form": item.form,
+                "tier": item.tier,
+            }
+            for item in found
         ]
-        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+        state = scheduler_state(actor=actor, persona_id=persona_id)
+        learned = {
+            "replacement": state.replacement,
+            "predictors": [vars(predictor) for predictor in state.predictors],
+            "missed": state.missed,
+        }
+        return Response({"count": len(results), "next": None, "previous": None, "results": results} | learned)
 
 
 class ReplayView(ApiView):

@@ -83,7 +83,7 @@ from vault.cubes.services import (
 from vault.cubes.writer.builder import texts_index
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.jobs.memory_additions import drafts_screen, memories_add_later
-from vault.layers.search import DEFAULT_TOKENS, context_assemble, layers_search
+from vault.layers.search import DEFAULT_TOKENS, ContextOrder, context_assemble, layers_search
 from vault.layers.services import memories_add
 from vault.lifecycle.renewal import cube_renew, cube_renew_ask, refuse_expired
 from vault.provenance.rules import manifest_json
@@ -226,9 +226,10 @@ class ContextView(ApiView):
         refuse_unknown_parameters(request)
         body = read(ContextInput, request)
         budget = body.pop("token_budget", DEFAULT_TOKENS)
+        order = ContextOrder(body.pop("order", ContextOrder.RELEVANCE))
         persona = body.pop("persona", None)
         named = {"personas": [str(persona_get(actor=actor, reference=persona).id)]} if persona else {}
-        found = context_assemble(actor=actor, search=make_search(body | named), token_budget=budget)
+        found = context_assemble(actor=actor, search=make_search(body | named), token_budget=budget, order=order)
         items = [
             {
                 "id": str(item.hit.view.cube.id),

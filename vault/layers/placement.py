@@ -192,7 +192,9 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         )
     if done < len(pages) or len(pages) == PART:
         emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
-    elif has_ended:
+        return
+    emit(actor=actor, topic=Topic.WORKING_SETS_DUE, payload={"stream": str(stream_id)})
+    if has_ended:
         _ended_emit(actor, stream_id)
 
 

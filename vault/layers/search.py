@@ -31,6 +31,7 @@ from vault.layers.persona_scope import scope_to_search
 from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
 from vault.layers.scores import SegmentQuery
 from vault.layers.services import persona_of_member
+from vault.layers.working_set import preloaded_list, stable_ids
 from vault.lexicon.tokens import language_of
 from vault.providers.registry import embedder
 from vault.retrieval.fusion import NO_PARTS
@@ -41,6 +42,7 @@ from vault.vocabulary import EntryQueue, SearchMode
 
 OPENED = 5  # memories of a context that are opened together, at least
 SHORTEST_LINE = 28  # tokens of a line beside its memory's text, at least
+PRELOADED_SHARE = 0.1  # of a context's budget, for the working set of its session
 FREE = 10  # memories beside the layers that a context may have
 DEFAULT_TOKENS = 2_000
 # 0 for a page without a vector of the question's model.
@@ -83,11 +85,23 @@ WITH vault_cube AS MATERIALIZED (
 
 
 class Origin(StrEnum):
-    """QUESTION: a result of the search for the question; LAYER: of the persona's layers; NEAR: of the other results."""
+    """QUESTION: a result of the search for the question; PRELOADED: of the working set; LAYER: of the persona's layers;
+    NEAR: of the other results."""
 
     QUESTION = "question"
+    PRELOADED = "preloaded"
     LAYER = "layer"
     NEAR = "near"
+
+
+class ContextOrder(StrEnum):
+    """RELEVANCE: what answers the question first; STABLE: profile and pinned memories first, then what was preloaded.
+
+    A prompt that begins with a context in stable order has the same head in the next turn.
+    """
+
+    RELEVANCE = "relevance"
+    STABLE = "stable"
 
 
 @dataclass(frozen=True)
@@ -165,8 +179,15 @@ def layers_search(
     return _search_with_question(search.query, read)
 
 
-def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
-    """Assemble the memories for a question: first the results of a search for it, then the layers, then others.
+def context_assemble(
+    *,
+    actor: Actor,
+    search: SearchQuery,
+    token_budget: int = DEFAULT_TOKENS,
+    order: ContextOrder = ContextOrder.RELEVANCE,
+) -> Context:
+    """Assemble the memories for a question: first the results of a search for it, then, if the search names a session,
+    those of its working set, at most PRELOADED_SHARE of the budget, then the layers, then others.
 
     token_budget: at least 1; memories that cannot fit are not decrypted. Each memory is one JSON object on its own
     line, labelled with its id and quoted as data. All is read in one transaction.
@@ -181,9 +202,11 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     )
 
     origins: dict[UUID, Origin] = {}
+    stable: list[UUID] = []
 
     def read(question: _Question) -> list[Hit]:
         first: list[Hit] = []
+        preloaded: list[Hit] = []
         own: list[Hit] = []
 
         def layers(hits: Sequence[Hit]) -> None:
@@ -192,16 +215,31 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
             with acting(actor):
                 persona_id = _find_persona(actor, named)
                 if persona_id is not None:
-                    rest = _Rest(frozenset(hit.view.cube.id for hit in first), left)
+                    taken = frozenset(hit.view.cube.id for hit in first)
+                    share = min(int(token_budget * PRELOADED_SHARE), left)
+                    preloaded.extend(_find_preloaded(actor, persona_id, named, _Rest(taken, share)))
+                    left -= sum(_count_tokens(hit.view) for hit in preloaded)
+                    rest = _Rest(taken.union(hit.view.cube.id for hit in preloaded), left)
                     own.extend(_find_hits(actor, persona_id, named, question, rest))
+                    stable.extend(stable_ids(actor, persona_id) if order is ContextOrder.STABLE else ())
 
         hits = memories_search(actor=actor, search=free, within=layers)
         origins.update({hit.view.cube.id: Origin.LAYER for hit in own})
+        origins.update({hit.view.cube.id: Origin.PRELOADED for hit in preloaded})
         origins.update({hit.view.cube.id: Origin.QUESTION for hit in first})
-        return [*first, *own, *(hit for hit in hits if hit.view.cube.id not in origins)]
+        return [*first, *preloaded, *own, *(hit for hit in hits if hit.view.cube.id not in origins)]
 
     items = [_make_context_item(hit, origins) for hit in _search_with_question(search.query, read)]
-    context = Context(tuple(fit(items, lambda item: item.tokens, token_budget)))
+    chosen = fit(items, lambda item: item.tokens, token_budget)
+    if order is ContextOrder.STABLE:
+        places = {cube_id: at for at, cube_id in enumerate(stable)}
+        chosen.sort(
+            key=lambda item: (
+                places.get(item.hit.view.cube.id, len(places)),
+                item.origin is not Origin.PRELOADED,
+            )
+        )
+    context = Context(tuple(chosen))
     _record_context(actor, context, token_budget)
     return context
 
@@ -251,6 +289,20 @@ def _find_hits(
         )
     _count_use(actor, search, views, visited)
     return [_make_hit(view, scores[view.cube.id]) for view in views]
+
+
+def _find_preloaded(actor: Actor, persona_id: UUID, search: SearchQuery, rest: _Rest) -> list[Hit]:
+    """Return the best of a session's working set that the search's filters allow, in the order of the set."""
+    if not search.session_id or search.as_of is not None:
+        return []
+    rows = preloaded_list(actor, persona_id, search.session_id)
+    scores = {row.memory_id: row.score for row in rows if row.memory_id not in rest.taken}
+    if not scores:
+        return []
+    ranked, sizes = _rank_memories(actor, search, scores)
+    views = _open_within_budget(actor, ranked, sizes, rest.budget, None)
+    found = {view.cube.id: _make_hit(view, scores[view.cube.id]) for view in views}
+    return [found[cube_id] for cube_id in scores if cube_id in found]
 
 
 def _score_memories(

@@ -69,8 +69,8 @@ def working_set(*, actor: Actor, persona_id: UUID, session: str = "", budget: in
         persona_authorize(actor, persona_id)
         fields = profile_get(actor=actor, persona_id=persona_id)
         items = [WorkingItem(field.view, "profile", tier=STABLE) for field in fields if field.view]
-        items += _open(actor, [Preloaded(cube_id, "pinned", 1.0, 0) for cube_id in _pinned_ids(actor, persona_id)])
-        items += _open(actor, _keep_readable(actor, preloaded_list(actor, persona_id, session)))
+        pinned = [Preloaded(cube_id, "pinned", 1.0, 0) for cube_id in _pinned_ids(actor, persona_id)]
+        items += _open(actor, _keep_readable(actor, [*pinned, *preloaded_list(actor, persona_id, session)]))
         recent = stm_list(actor=actor, persona_id=persona_id, pages=First(7))
         items += [WorkingItem(side, "recent") for page in recent for side in (page.query, page.response) if side]
         hot = segments_list(actor=actor, persona_id=persona_id, pages=First(HOT))
@@ -99,15 +99,20 @@ def turn_working_set(*, actor: Actor, session: str, stable: int, working: int) -
         persona_id = persona_of_member(actor)
         if persona_id is None:
             return []
-        profile = LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.PROFILE, left_at=None)
-        ids = profile.exclude(name="").order_by("name", "id").values_list("cube_id", flat=True)
-        always = [Preloaded(cube_id, "profile", 1.0, 0) for cube_id in ids]
+        always = [Preloaded(cube_id, "profile", 1.0, 0) for cube_id in _profile_ids(persona_id)]
         always += [Preloaded(cube_id, "pinned", 1.0, 0) for cube_id in _pinned_ids(actor, persona_id)]
-        after = fit(preloaded_list(actor, persona_id, session), lambda row: row.tokens, working) if working else []
+        after = _choose_best(preloaded_list(actor, persona_id, session), working)
         wanted = {row.memory_id: row for row in reversed([*always, *after])}
         items = _open(actor, _keep_readable(actor, list(reversed(wanted.values()))), Permission.CONVERSATION_USE)
     first = [item for item in items if item.tier == STABLE]
     return [*fit(first, lambda item: item.tokens, stable), *(item for item in items if item.tier == WORKING)]
+
+
+def _choose_best(rows: Sequence[Preloaded], budget: int) -> list[Preloaded]:
+    """Return the rows with the highest scores within a budget of tokens, in their order."""
+    best = fit(sorted(rows, key=lambda row: -row.score), lambda row: row.tokens, budget)
+    chosen = {row.memory_id for row in best}
+    return [row for row in rows if row.memory_id in chosen]
 
 
 def preloaded_list(actor: Actor, persona_id: UUID, session: str = "") -> list[Preloaded]:
@@ -133,6 +138,16 @@ def readable_ids(actor: Actor, cube_ids: Sequence[UUID]) -> set[UUID]:
 def _keep_readable(actor: Actor, rows: Sequence[Preloaded]) -> list[Preloaded]:
     readable = readable_ids(actor, [row.memory_id for row in rows]) if rows else set()
     return [row for row in rows if row.memory_id in readable]
+
+
+def stable_ids(actor: Actor, persona_id: UUID) -> list[UUID]:
+    """Return the profile and the pinned memories of a persona, in the order of the set. Two queries."""
+    return list(dict.fromkeys([*_profile_ids(persona_id), *_pinned_ids(actor, persona_id)]))
+
+
+def _profile_ids(persona_id: UUID) -> list[UUID]:
+    rows = LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.PROFILE, left_at=None).exclude(name="")
+    return list(rows.order_by("name", "id").values_list("cube_id", flat=True))
 
 
 def _pinned_ids(actor: Actor, persona_id: UUID) -> list[UUID]:

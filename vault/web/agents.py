@@ -50,6 +50,7 @@ DAYS = 30  # of the use over time
 RECEIVING = (Verb.CONTEXT_READ, Verb.MEMORY_SEARCHED, Verb.MEMORY_READ, Verb.TURN_CREATED)
 ORIGINS: dict[str, Promise] = {
     Origin.QUESTION: _("fits the question"),
+    Origin.PRELOADED: _("preloaded"),
     Origin.LAYER: _("from the layers"),
     Origin.NEAR: _("near"),
 }

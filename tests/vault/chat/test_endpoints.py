@@ -64,7 +64,10 @@ def test_a_model_that_is_down_gives_way_to_the_next_whose_tokens_are_priced(
     run_jobs()
     turn = ask(olivia)
     assert (turn["content"], turn["failed_models"]) == ("A greyhound [1].", ["big"])
-    assert turn["cost"] == {"amount": "0.000029", "currency": "EUR"}  # a million: 20 read at 0.5, 100 at 0.05, 7 written at 2
+    assert turn["cost"] == {
+        "amount": "0.000029",
+        "currency": "EUR",
+    }  # a million: 20 read at 0.5, 100 at 0.05, 7 written at 2
     assert (len(first), len(second)) == (1, 1)
     assert second[0].headers["Authorization"] == "Bearer sk-small"
     (usage,) = olivia.get("models/usage/").json["results"]
