@@ -58,6 +58,14 @@ def replacement_in_force(persona_id: UUID) -> ReplacementName:
     return ReplacementName(chosen.get(persona_id) or chosen.get(None) or DEFAULT)
 
 
+def tenant_replacement(*, actor: Actor) -> ReplacementName:
+    """Return the replacement policy of personas without their own. Raises Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        rows = LayerSettings.objects.filter(persona=None).exclude(replacement="")
+        return ReplacementName(rows.values_list("replacement", flat=True).first() or DEFAULT)
+
+
 def replacement_set(*, actor: Actor, persona_id: UUID | None, name: str) -> None:
     """Choose the replacement policy of a persona, or (None) of all personas without their own; "" for the default.
 

@@ -50,6 +50,7 @@ from vault.web.memory_actions import done_words
 from vault.web.memory_forms import chosen_text
 from vault.web.memory_rows import ScorePart, layer_class, score_parts
 from vault.web.readings import explain_message
+from vault.web.working_set import explain_place
 
 MOST_EXPORTED = 1_000  # turns of one file
 LONGEST_EXCERPT = 160  # characters of a memory that was found
@@ -89,6 +90,11 @@ class Hit:
     layer_class: str
     parts: Sequence[ScorePart]
     is_excluded: bool
+
+    @property
+    def place(self) -> tuple[Promise, Promise]:
+        """Return the form and place in which the memory entered the prompt, and the reason."""
+        return explain_place(self.view.retrieved.tier, self.view.retrieved.why)
 
     @property
     def reason(self) -> Promise:

@@ -18,6 +18,8 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.layers.constants import tenant_constants_get, tenant_constants_set
 from vault.layers.rules import NAMES, RANGES, WHOLE, merge_constants
+from vault.scheduler.services import replacement_set, tenant_replacement
+from vault.web.working_set import POLICIES
 
 CONSTANTS: dict[str, Promise] = {
     "stm_pages": _("Pages of the queue"),
@@ -83,6 +85,8 @@ def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method == "POST":
         try:
             tenant_constants_set(actor=actor, values=read_numbers(request.POST))
+            if "replacement" in request.POST:
+                replacement_set(actor=actor, persona_id=None, name=request.POST["replacement"])
             return see_other(f"{reverse('layer_settings')}?saved")
         except Invalid as failure:
             typed = {name: str(request.POST.get(name, "")) for name in NAMES}
@@ -91,6 +95,8 @@ def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     context = {
         "fields": make_inputs(typed, {name: getattr(defaults, name) for name in NAMES}, faults),
         "is_saved": "saved" in request.GET,
+        "policies": POLICIES.items(),
+        "replacement": tenant_replacement(actor=actor),
     }
     return draw(request, "vault/layers/settings.html", context, status=status)
 

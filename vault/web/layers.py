@@ -1,6 +1,8 @@
 """The layers of one persona: queue, segments by heat, profile and traits, and a replay with other constants."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -58,6 +60,7 @@ from vault.web.layer_settings import format_number, make_inputs, read_numbers
 from vault.web.memory_rows import HEAT_STEPS
 from vault.web.validity import FIELDS as PROFILE_FIELDS
 from vault.web.validity import make_drawing
+from vault.web.working_set import REASONS
 
 SEGMENTS, TRAITS, FACTS, STATEMENTS, PERSONAS = 24, 12, 5, 100, 50
 LARGE, MEDIUM = 2, 4  # numbers of segments drawn large, and then medium
@@ -65,12 +68,6 @@ GROUPS: dict[str, Promise] = {
     "personality": _("Personality and needs"),
     "alignment": _("Alignment preferences"),
     "interest": _("Content interests"),
-}
-REASONS: dict[str, Promise] = {
-    "profile": _("always"),
-    "recent": _("said just now"),
-    "hot_topic": _("hot topic"),
-    "new_entry": _("new"),
 }
 OUTCOMES: dict[str, Promise] = {
     "queued": _("Pages in queues"),
@@ -94,6 +91,17 @@ class Tile:
     is_hot: bool
     is_target: bool
     bars: tuple[tuple[int, float, float], ...]
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A tier of memory. milliseconds: in which this page read its part of it; None: it reads nothing there."""
+
+    name: Promise
+    medium: Promise
+    life: Promise
+    budget: str | Promise
+    milliseconds: float | None
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -196,12 +204,21 @@ def _user_context(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dic
     streams = streams_list(actor=actor, persona_id=persona_id)
     stream = next((stream for stream in streams if stream.id == stream_id), streams[0] if streams else None)
     constants = constants_get(actor=actor, persona_id=persona_id)
-    queue = stm_list(
-        actor=actor, persona_id=persona_id, pages=First(constants.stm_pages), stream_id=stream.id if stream else None
-    )
-    segments = segments_list(actor=actor, persona_id=persona_id, pages=First(SEGMENTS))
+    times: dict[str, float] = {}
+    with _timed(times, "short"):
+        queue = stm_list(
+            actor=actor,
+            persona_id=persona_id,
+            pages=First(constants.stm_pages),
+            stream_id=stream.id if stream else None,
+        )
+    with _timed(times, "mid"):
+        segments = segments_list(actor=actor, persona_id=persona_id, pages=First(SEGMENTS))
     found = traits_list(actor=actor, persona_id=persona_id)
-    working = working_set(actor=actor, persona_id=persona_id)
+    with _timed(times, "working"):
+        working = working_set(actor=actor, persona_id=persona_id)
+    with _timed(times, "long"):
+        facts = entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(FACTS))
     counts = layer_counts(actor=actor, persona_id=persona_id, stream_id=stream.id if stream else None)
     tokens = sum(item.tokens for item in working)
     leaving = last_moved_page(actor=actor, persona_id=persona_id, stream_id=stream.id) if stream else None
@@ -222,13 +239,53 @@ def _user_context(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dic
         "groups": group_traits(found[:TRAITS]),
         "known_traits": len(found),
         "all_traits": len(dimensions()),
-        "facts": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(FACTS)),
+        "facts": facts,
+        "tiers": _make_tiers(constants, times),
         "timeline": make_drawing(validity_list(actor=actor, persona_id=persona_id), timezone.now()),
         "working": [(item, REASONS[item.reason]) for item in working[:6]],
         "tokens": tokens,
         "budget": BUDGET,
         "filled": round(tokens * 100 / BUDGET, 1),
     }
+
+
+@contextmanager
+def _timed(times: dict[str, float], name: str) -> Iterator[None]:
+    """Measure the block in milliseconds."""
+    began = time.perf_counter()
+    yield
+    times[name] = (time.perf_counter() - began) * 1000
+
+
+def _make_tiers(constants: Constants, times: Mapping[str, float]) -> list[Tier]:
+    """Return the tiers of memory, the nearest to a model first. times: of the reads of this page, by tier."""
+    pages, segments, entries = constants.stm_pages, constants.segments, constants.entries
+    sealed = _("sealed rows of the database")
+    return [
+        Tier(
+            _("Working set"),
+            _("list of references, opened for each reader"),
+            _("until the next turn"),
+            _("%(n)d tokens") % {"n": BUDGET},
+            times["working"],
+        ),
+        Tier(
+            _("Short term"),
+            sealed,
+            _("until newer pages come"),
+            _("%(n)d pages") % {"n": pages},
+            times["short"],
+        ),
+        Tier(_("Mid term"), sealed, _("by heat"), _("%(n)d segments") % {"n": segments}, times["mid"]),
+        Tier(
+            _("Long term"),
+            sealed,
+            _("until a policy ends it"),
+            _("%(n)d in each queue") % {"n": entries},
+            times["long"],
+        ),
+        Tier(_("Archive"), _("blob store"), _("until a policy ends it"), _("no limit"), None),
+    ]
 
 
 def _agent_context(actor: Actor, persona_id: UUID) -> dict[str, Any]:

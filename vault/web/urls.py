@@ -48,6 +48,7 @@ from vault.web import (
     store_try,
     subjects,
     sync,
+    working_set,
 )
 
 urlpatterns = [
@@ -85,6 +86,7 @@ urlpatterns = [
     path("layers/<uuid:persona_id>/traits/", layers.traits, name="layers_traits"),
     path("layers/<uuid:persona_id>/profile/", layers.profile, name="layers_profile"),
     path("layers/<uuid:persona_id>/tune/", layers.tune, name="layers_tune"),
+    path("layers/<uuid:persona_id>/working-set/", working_set.working_set_page, name="layers_working_set"),
     path("namespaces/", namespaces.namespaces, name="namespaces"),
     path("namespaces/new/", namespaces.namespace_new, name="namespace_new"),
     path("namespaces/<uuid:namespace_id>/", namespaces.namespace, name="namespace"),

@@ -1,0 +1,94 @@
+"""The working set of a persona: its memories with their reasons, its predictors, and a replay of each policy."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import is_allowed
+from governance.actor import Actor
+from governance.errors import Invalid
+from governance.personas.lookup import persona_target
+from governance.personas.selectors import persona_get
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other
+from vault.layers.working_set import BUDGET, working_set
+from vault.scheduler.history import LATEST
+from vault.scheduler.replacement import ReplacementName
+from vault.scheduler.selectors import scheduler_state, working_sets_replay
+from vault.scheduler.services import replacement_set
+
+REASONS: dict[str, Promise] = {
+    "profile": _("always: your profile"),
+    "pinned": _("always: high priority"),
+    "recent": _("said just now"),
+    "found": _("found for the last question"),
+    "topic": _("near the topic"),
+    "around": _("said beside what was used"),
+    "graph": _("linked to what was used"),
+    "together": _("used together before"),
+    "hour": _("often used at this time"),
+    "dates": _("happens soon"),
+    "kept": _("kept from the turn before"),
+    "hot_topic": _("hot topic"),
+    "new_entry": _("new"),
+}
+POLICIES: dict[str, Promise] = {
+    ReplacementName.KEEP: _("Age, use, importance and priority"),
+    ReplacementName.LRU: _("Used least recently leaves"),
+    ReplacementName.HEAT: _("Used least often leaves"),
+    ReplacementName.SEMANTIC: _("Far from the topic leaves"),
+    ReplacementName.LABEL: _("Without a tag in common leaves"),
+}
+PLACES: dict[str, Promise] = {
+    "stable": _("As text, before the conversation"),
+    "working": _("As text, after the conversation"),
+    "": _("As text, with the question"),
+}
+BUDGETS = (1_000, 2_000, 4_000, BUDGET)  # of a replay
+
+
+def explain_place(tier: str, reason: str) -> tuple[Promise, Promise]:
+    """Return why a memory entered a prompt in its form and at its place."""
+    return PLACES[tier], REASONS.get(reason, _("the search found it"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def working_set_page(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    """GET shows the set and replays the last turns with each policy; POST chooses the policy."""
+    if request.method == "POST":
+        replacement_set(actor=actor, persona_id=persona_id, name=request.POST.get("replacement", ""))
+        return see_other(reverse("layers_working_set", args=[persona_id]))
+    budget = _read_budget(request)
+    items = working_set(actor=actor, persona_id=persona_id)
+    persona = persona_get(actor=actor, reference=str(persona_id))
+    state = scheduler_state(actor=actor, persona_id=persona_id)
+    replayed = working_sets_replay(actor=actor, persona_id=persona_id, budget=budget)
+    context = {
+        "persona": persona,
+        "items": [(item, REASONS[item.reason]) for item in items],
+        "tokens": sum(item.tokens for item in items),
+        "budget": BUDGET,
+        "state": state,
+        "predictors": [(REASONS[predictor.name], predictor) for predictor in state.predictors],
+        "policies": [(name, POLICIES[name], outcome) for name, outcome in replayed.items()],
+        "budgets": BUDGETS,
+        "tried": budget,
+        "turns": next(iter(replayed.values())).turns,
+        "latest": LATEST,
+        "may_edit": is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(persona)),
+    }
+    return draw(request, "vault/layers/working_set.html", context, status=HTTPStatus.OK)
+
+
+def _read_budget(request: HttpRequest) -> int:
+    text = request.GET.get("budget", str(BUDGETS[1]))
+    if text not in map(str, BUDGETS):
+        raise Invalid
+    return int(text)
