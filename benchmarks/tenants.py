@@ -109,7 +109,7 @@ def _caller(tenant_id: UUID, role: RoleName, email: str) -> Caller:
     key = apikey_create(
         actor=system,
         member=_member(system, role, email),
-        scopes=[Scope.MEMORIES_READ, Scope.MEMORIES_WRITE],
+        scopes=[Scope.MEMORIES_READ, Scope.MEMORIES_WRITE, Scope.CHAT, Scope.ADMIN],
         name="benchmark",
         expires_at=datetime.now(UTC) + KEY_LIFE,
     )

@@ -102,8 +102,10 @@ def turn_working_set(*, actor: Actor, session: str, stable: int, working: int) -
         always = [Preloaded(cube_id, "profile", 1.0, 0) for cube_id in _profile_ids(persona_id)]
         always += [Preloaded(cube_id, "pinned", 1.0, 0) for cube_id in _pinned_ids(actor, persona_id)]
         after = _choose_best(preloaded_list(actor, persona_id, session), working)
-        wanted = {row.memory_id: row for row in reversed([*always, *after])}
-        items = _open(actor, _keep_readable(actor, list(reversed(wanted.values()))), Permission.CONVERSATION_USE)
+        wanted: dict[UUID, Preloaded] = {}
+        for row in (*always, *after):
+            wanted.setdefault(row.memory_id, row)
+        items = _open(actor, _keep_readable(actor, list(wanted.values())), Permission.CONVERSATION_USE)
     first = [item for item in items if item.tier == STABLE]
     return [*fit(first, lambda item: item.tokens, stable), *(item for item in items if item.tier == WORKING)]
 

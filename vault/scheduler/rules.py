@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import exp
 from uuid import UUID
 
 import numpy as np
@@ -15,13 +16,18 @@ from vault.scheduler.replacement import Held, Replacement
 
 Scores = dict[UUID, float]
 
-RECENT, NEAREST, FOUND, AROUND = 60, 60, 60, 3  # memories that a predictor names; positions beside a used one
-AROUND_FOUND = 10  # first results of the last search, whose neighbours are looked at
+RECENT, NEAREST, FOUND = 60, 60, 100  # memories that a predictor names
+AROUND, AROUND_REACH = 12, 5  # positions beside a memory; those in which its weight falls to 1/e
+AROUND_TURNS, AROUND_FOUND = 3, 10  # last turns, and the first results of each, whose neighbours are looked at
+CITED = 2.0  # weight of a cited memory beside that of the first result
+LINKED_FOUND = 10  # first results of the last search, whose neighbours in the graph are looked at
 TOPIC_TURNS, FADE = 3, 0.5  # last turns that make the topic, and the weight of each beside the next
 LABEL_TURNS = 5
 DUE_DAYS = 7
-LEAST_WEIGHT, HIGHEST_WEIGHT = 0.25, 4.0
-PRIOR_USED, PRIOR_PRELOADED = 1, 10  # a predictor without a count is right one time in ten
+LEAST_WEIGHT, HIGHEST_WEIGHT = 0.05, 4.0
+PRIOR_PRELOADED = 30  # memories that count before any was: of these, the next turn used a share of PRIORS
+PRIORS = {"around": 0.2, "found": 0.2, "topic": 0.03, "recent": 0.03}
+PRIOR = 0.1  # of the others
 RETAINED, RETAINED_OF_OTHER_TOPIC = 0.1, 0.02  # share of the policy's score that a memory of the last set keeps
 
 
@@ -95,7 +101,7 @@ def _predict_recent(moment: Moment) -> Scores:
 
 def _predict_found(moment: Moment) -> Scores:
     """Name the results of the last search."""
-    return {cube_id: 1 / (1 + rank / 10) for rank, cube_id in enumerate(moment.last.found[:FOUND])}
+    return {cube_id: 1 / (1 + rank / 20) for rank, cube_id in enumerate(moment.last.found[:FOUND])}
 
 
 def _predict_topic(moment: Moment) -> Scores:
@@ -106,18 +112,22 @@ def _predict_topic(moment: Moment) -> Scores:
 
 
 def _predict_around(moment: Moment) -> Scores:
-    """Name what was said just before and after the memories of the last turn."""
-    scores: Scores = {}
-    for rank, cube_id in enumerate(_last_memories(moment)):
-        candidate = moment.memories.by_id.get(cube_id)
-        if candidate is None or candidate.place is None:
-            continue
-        session, position = candidate.place
-        for away in range(-AROUND, AROUND + 1):
-            other = moment.memories.by_place.get((session, position + away))
-            if other is not None and away:
-                scores[other] = max(scores.get(other, 0.0), 1 / (abs(away) * (1 + rank / 3)))
-    return scores
+    """Name what was said near the places that the last turns cite or found. Places with much around them count most."""
+    scores: Scores = defaultdict(float)
+    for away, turn in enumerate(reversed(moment.turns[-AROUND_TURNS:])):
+        heard: Scores = {cube_id: 1 / (1 + rank / 3) for rank, cube_id in enumerate(turn.found[:AROUND_FOUND])}
+        for cube_id in turn.used:
+            heard[cube_id] = heard.get(cube_id, 0.0) + CITED
+        for cube_id, weight in heard.items():
+            candidate = moment.memories.by_id.get(cube_id)
+            if candidate is None or candidate.place is None:
+                continue
+            session, position = candidate.place
+            for step in range(-AROUND, AROUND + 1):
+                other = moment.memories.by_place.get((session, position + step))
+                if other is not None:
+                    scores[other] += FADE**away * weight * exp(-abs(step) / AROUND_REACH)
+    return _normalise(scores)
 
 
 def _predict_graph(moment: Moment) -> Scores:
@@ -190,12 +200,11 @@ def learn_weights(counts: Mapping[str, Count]) -> dict[str, float]:
     """Return the weight of each predictor: the share of its memories that was used, beside that of all predictors,
     between LEAST_WEIGHT and HIGHEST_WEIGHT.
     """
-    shares = {
-        name: (counts[name].used + PRIOR_USED) / (counts[name].preloaded + PRIOR_PRELOADED)
-        if name in counts
-        else PRIOR_USED / PRIOR_PRELOADED
-        for name in PREDICTORS
-    }
+    shares = {}
+    for name in PREDICTORS:
+        count = counts.get(name, Count())
+        prior = PRIORS.get(name, PRIOR)
+        shares[name] = (count.used + prior * PRIOR_PRELOADED) / (count.preloaded + PRIOR_PRELOADED)
     mean = sum(shares.values()) / len(shares)
     return {name: min(max(share / mean, LEAST_WEIGHT), HIGHEST_WEIGHT) for name, share in shares.items()}
 
@@ -261,7 +270,7 @@ class _Uses:
 def _last_memories(moment: Moment) -> list[UUID]:
     """Return what the last answer cites, then the first results of its search."""
     ordered = sorted(moment.last.used, key=str)
-    return list(dict.fromkeys([*ordered, *moment.last.found[:AROUND_FOUND]]))
+    return list(dict.fromkeys([*ordered, *moment.last.found[:LINKED_FOUND]]))
 
 
 def _mean_topic(turns: Sequence[PastTurn]) -> Matrix | None:
@@ -277,6 +286,6 @@ def _mean_topic(turns: Sequence[PastTurn]) -> Matrix | None:
     return total
 
 
-def _normalise(counts: Counter[UUID]) -> Scores:
-    highest = max(counts.values(), default=1)
+def _normalise(counts: Mapping[UUID, float]) -> Scores:
+    highest = max(counts.values(), default=1.0)
     return {cube_id: count / highest for cube_id, count in counts.items()}

@@ -36,6 +36,7 @@ from benchmarks.search_latency import Asking, search_latency, search_latency_tab
 from benchmarks.start import start, start_table
 from benchmarks.sweep import sweep, sweep_table
 from benchmarks.watermark import watermark, watermark_table
+from benchmarks.working_set import working_sets, working_sets_table
 from benchmarks.year import year, year_table
 from governance.management.base import InstalledCommand, OneLineCommand
 from vault.vocabulary import EXTRACTIVE
@@ -89,6 +90,7 @@ BENCHMARKS = {
         neighbour_table,
     ),
     "layers": Benchmark(lambda target, options: layers(target, options["turns"], options["data"]), layers_table),
+    "working-set": Benchmark(lambda target, options: working_sets(options["files"]), working_sets_table),
     "clients": Benchmark(lambda target, options: clients(target, options["adds"], options["searches"]), clients_table),
     "exchange": Benchmark(
         lambda target, options: exchange(target, tuple(options["sizes"]), options["profile"]), exchange_table
@@ -209,6 +211,8 @@ class Command(InstalledCommand):
         turning = names.add_parser("layers", help="the layers' work for a turn and for a context, by length of history")
         turning.add_argument("--turns", type=_count, nargs="+", default=[100, 1_000], help="lengths of histories")
         turning.add_argument("--data", type=Path, default=None, help="a LoCoMo file: contexts without each part, too")
+        held = names.add_parser("working-set", help="memories ready before a question, and the head that prompts share")
+        held.add_argument("--files", type=Path, nargs="+", required=True, help="LoCoMo's or GVD's")
         hostile = names.add_parser("hostile-texts", help="processor time of each function that reads a user's text")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
@@ -254,6 +258,7 @@ class Command(InstalledCommand):
             by_vector,
             beside,
             hostile,
+            held,
             turning,
             writing,
             access,
