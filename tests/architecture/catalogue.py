@@ -122,6 +122,8 @@ APP_RIGHTS = {
     "vault_namespacegrant": "DELETE INSERT SELECT",
     "vault_summary": ALL,
     "vault_pipeline": ALL,
+    "vault_predictorcount": ALL,
+    "vault_workingset": ALL,
     "vault_savedview": "DELETE INSERT SELECT",
     "vault_dailycount": "DELETE INSERT SELECT",
     "vault_actionitem": "INSERT SELECT",

@@ -50,6 +50,7 @@ PLACES: dict[str, Promise] = {
     "working": _("As text, after the conversation"),
     "": _("As text, with the question"),
 }
+SHOWN = 30  # memories of the set
 BUDGETS = (1_000, 2_000, 4_000, BUDGET)  # of a replay
 
 
@@ -72,7 +73,8 @@ def working_set_page(request: HttpRequest, actor: Actor, persona_id: UUID) -> Ht
     replayed = working_sets_replay(actor=actor, persona_id=persona_id, budget=budget)
     context = {
         "persona": persona,
-        "items": [(item, REASONS[item.reason]) for item in items],
+        "items": [(item, REASONS[item.reason]) for item in items[:SHOWN]],
+        "more": max(len(items) - SHOWN, 0),
         "tokens": sum(item.tokens for item in items),
         "budget": BUDGET,
         "state": state,

@@ -12,6 +12,7 @@ from werkzeug import Request, Response
 from governance.database import acting
 from memos_web.config import LlmChoice
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.chat.services import Token, turn_begin, turn_stream
@@ -109,6 +110,45 @@ def test_model_receives_the_previous_turns(model: HTTPServer, alice: Contract, t
     assert roles == ["system", "user", "assistant", "user"]
     assert asked[1]["messages"][1]["content"] == QUESTION
     assert asked[1]["messages"][2]["content"].startswith("A greyhound")
+
+
+def test_profile_stands_at_the_head_of_each_prompt_and_says_why(
+    model: HTTPServer, world: World, alice: Contract, turns: str
+) -> None:
+    asked = answers_with(model, "In Porto [1].")
+    persona = alice.get("personas/").json["results"][0]["id"]
+    assert alice.patch(f"personas/{persona}/profile/", {"home": "Porto"}).status == 200
+    run_jobs()
+    first = alice.post(turns, {"content": QUESTION}).json
+    run_jobs()
+    second = alice.post(turns, {"content": "What is Pixel?"}).json
+    heads = [request["messages"][1]["content"].splitlines()[0] for request in asked]
+    assert heads[0] == heads[1]
+    assert heads[0].startswith('[1] "Home: Porto"')
+    assert "Home: Porto" not in asked[1]["messages"][-1]["content"]
+    assert [turn["citations"][0]["marker"] for turn in (first, second)] == [1, 1]
+    why = signed_in(world.alice).get(f"/chat/{turns.split('/')[1]}/turns/{second['id']}/why/").content.decode()
+    assert "As text, before the conversation: always: your profile" in why
+    assert "As text, after the conversation: " in why
+    shown = why.partition("<pre")[2]
+    assert shown.index("Home: Porto") < shown.index("What is Pixel?")
+    assert shown.count("Home: Porto") == 1
+
+
+def test_preloaded_memory_that_its_reader_may_no_longer_read_is_not_sent(
+    model: HTTPServer, alice: Contract, turns: str
+) -> None:
+    asked = answers_with(model, "Yes [1].")
+    secret = alice.add("The greyhound is called Pixel by all neighbours.")["id"]
+    run_jobs()
+    alice.post(turns, {"content": QUESTION})
+    run_jobs()
+    alice.post(turns, {"content": "How tall are herons?"})
+    run_jobs()
+    assert alice.delete(f"memories/{secret}/").status == 204
+    alice.post(turns, {"content": "And how tall are storks?"})
+    first, second, third = (json.dumps(request) for request in asked if request.get("stream"))
+    assert ("neighbours" in first, "neighbours" in second, "neighbours" in third) == (False, True, False)
 
 
 def test_a_conversation_may_do_without_the_model(model: HTTPServer, alice: Contract) -> None:
