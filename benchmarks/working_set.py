@@ -55,11 +55,12 @@ PART = 100  # messages stored at once
 TURNS = 50  # of the conversation whose prompts are compared
 FORMER_TURNS = 4  # that prompts repeated before
 PROFILE = {"name": "Ines Duarte", "home": "Porto", "work": "marine biologist"}
+ALWAYS = 20  # memories of a prompt, so that each has preloaded ones
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
-class Said:
+class Utterance:
     """A message of a dialogue. session: its part of the dialogue."""
 
     id: str
@@ -74,7 +75,7 @@ class Dialogue:
     """A dialogue with questions, each with the ids of the messages that answer it, at least one."""
 
     name: str
-    messages: tuple[Said, ...]
+    messages: tuple[Utterance, ...]
     questions: tuple[tuple[str, frozenset[str]], ...]
 
 
@@ -145,14 +146,16 @@ def _read(path: Path) -> list[Dialogue]:
 
 def _locomo(path: Path) -> Iterator[Dialogue]:
     for talk in conversations(path):
-        said = (Said(turn.id, f"{talk.id}-{turn.session}", turn.speaker, turn.text, turn.at) for turn in talk.turns)
+        said = (
+            Utterance(turn.id, f"{talk.id}-{turn.session}", turn.speaker, turn.text, turn.at) for turn in talk.turns
+        )
         yield Dialogue(talk.id, tuple(said), tuple((asked.text, asked.evidence) for asked in talk.questions))
 
 
 def _gvd(path: Path) -> Iterator[Dialogue]:
     for talk in dialogues(path):
         said = tuple(
-            Said(
+            Utterance(
                 row["id"],
                 f"{talk.person}-{row['date']}",
                 talk.person if row["role"] == "user" else row["role"],
@@ -277,15 +280,15 @@ class _Twin:
 
 
 def _prompts(dialogue: Dialogue) -> dict[str, Any]:
-    """Compare the prompts of a conversation of TURNS questions: as they are, without preloaded memories, and in the
-    order of before.
+    """Compare the prompts of a conversation of TURNS questions: as they are, with ten preloaded memories each, and in
+    the order of before.
     """
-    with_preloaded, former = _hold_conversation(dialogue, plans.PRELOADED_TOKENS)
-    without, _ = _hold_conversation(dialogue, 0)
-    return {"now": with_preloaded, "without preloaded memories": without, "before": former}
+    now, former = _hold_conversation(dialogue, plans.FEWEST)
+    more, _ = _hold_conversation(dialogue, ALWAYS)
+    return {"now": now, "preloaded in each": more, "before": former}
 
 
-def _hold_conversation(dialogue: Dialogue, preloaded: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _hold_conversation(dialogue: Dialogue, fewest: int) -> tuple[dict[str, Any], dict[str, Any]]:
     actor = owner_of(f"bench-prompts-{uuid4().hex[:8]}").actor
     ids = _add(actor, dialogue)
     with acting(actor):
@@ -299,7 +302,7 @@ def _hold_conversation(dialogue: Dialogue, preloaded: int) -> tuple[dict[str, An
     with (
         mock.patch("vault.chat.services.models_list", return_value=model),
         mock.patch("vault.chat.plans.message_read", side_effect=_read_without_model),
-        mock.patch.object(plans, "PRELOADED_TOKENS", preloaded),
+        mock.patch.object(plans, "FEWEST", fewest),
     ):
         for text, evidence in dialogue.questions[:TURNS]:
             plan = turn_begin(actor=actor, conversation_id=conversation, content=text)
@@ -308,7 +311,9 @@ def _hold_conversation(dialogue: Dialogue, preloaded: int) -> tuple[dict[str, An
             shares.append(_share_evidence(plan, {str(ids[key]) for key in evidence}))
             turn_finish(plan=plan)
             await_jobs(actor)
-        held = _sample(lambda: turn_working_set(actor=actor, session=str(conversation), stable=1_000, working=300))
+        held = _sample(
+            lambda: turn_working_set(actor=actor, session=str(conversation), stable=1_000, working=300, most=10)
+        )
     shown = _compare(now) | {"evidence": round(statistics.mean(share for share, _ in shares), 4)}
     former = _compare(before) | {"evidence": round(statistics.mean(share for _, share in shares), 4)}
     return shown | {"working set ms": vars(timing(held))}, former

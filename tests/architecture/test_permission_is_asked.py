@@ -56,6 +56,7 @@ ASK_NOBODY = {
     ("governance.tenants.last_use", "note_key_use"): "notes a key that was just let in",
     ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",
     ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
+    ("vault.scheduler.services", "working_sets_preload"): "the worker's; names what the next turn may need, to nobody",
     ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
     ("vault.cubes.lookup", "lock_cubes"): "the caller asks about each that it found",
     **{("vault.cubes.lookup", name): "the caller asks about what it found" for name in FINDING},
@@ -142,6 +143,9 @@ LISTED_ABOVE = {
     ("vault.cubes.redaction", "prepare_clean_texts"),
     ("vault.reviews.services", "review_texts_prepare"),
     ("vault.reviews.feedback", "feedback_texts_prepare"),
+    ("vault.layers.working_set", "preloaded_list"),  # ids alone, of which the caller keeps what the reader may read
+    ("vault.scheduler.history", "load_turns"),  # ids and numbers, for the worker or one who may use the persona
+    ("vault.scheduler.history", "load_memories"),  # of the rows that the caller names
     ("vault.layers.placement", "hot_emit"),  # leaves work for what the caller was allowed
     ("vault.layers.session_ends", "streams_end_others"),  # of the persona whose pages the caller may append
     ("vault.layers.persona_scope", "is_person"),  # says of a persona that the caller holds whether it is an agent

@@ -177,6 +177,7 @@ EXAMPLES: dict[str, Any] = {
     "personas_replay": {"settings": {"theta": 0.5, "stm_pages": 10}},
     "personas_profile_update": {"name": "Ana Silva", "home": "Lisbon", "gender": None},
     "layers_settings_update": {"theta": 0.5, "segments": None},
+    "personas_working_set_update": {"replacement": "lru"},
     "personas_settings_update": {"tau": 4, "stm_pages": 10, "mu": None},
     "personas_update": {"attributes": {"tone": "brief"}},
     "role_templates_create": {

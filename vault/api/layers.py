@@ -44,6 +44,7 @@ from vault.layers.working_set import STABLE, TEXT, WORKING, working_set
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.rules import HIGHEST_WEIGHT, LEAST_WEIGHT, PREDICTORS
 from vault.scheduler.selectors import scheduler_state
+from vault.scheduler.services import replacement_set
 from vault.vocabulary import EntryQueue
 
 MOST_ENTRIES = 1_000
@@ -187,6 +188,18 @@ class WorkingSetSchema(Schema):
     missed = serializers.IntegerField(help_text="Memories that a turn used and nothing had preloaded.")
 
 
+class ReplacementInput(StrictSerializer):
+    replacement = serializers.ChoiceField(
+        choices=list(ReplacementName),
+        allow_null=True,
+        help_text="Which memories stay longest; null: the tenant's choice.",
+    )
+
+
+class ReplacementSchema(Schema):
+    replacement = serializers.ChoiceField(choices=list(ReplacementName))
+
+
 class ReplayInput(StrictSerializer):
     settings = ConstantsInput(help_text="What is tried instead of the persona's constants.")
 
@@ -268,6 +281,16 @@ class WorkingSetView(ApiView):
             "missed": state.missed,
         }
         return Response({"count": len(results), "next": None, "previous": None, "results": results} | learned)
+
+    @describe("personas_working_set_update", ReplacementSchema, request=ReplacementInput, may=[404])
+    def patch(self, request: Request, persona_id: UUID) -> Response:
+        """Choose the policy by which memories leave a persona's full working sets."""
+        actor = self.actor()
+        with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
+            refuse_unknown_parameters(request)
+            name = read(ReplacementInput, request)["replacement"]
+        chosen = replacement_set(actor=actor, persona_id=persona_id, name=name or "")
+        return Response({"replacement": chosen})
 
 
 class ReplayView(ApiView):

@@ -69,6 +69,7 @@ CONSIDERED = 10  # memories an answer may rest on
 CONSIDERED_OF_LIST = 20  # where it asks for all of several
 DAYS_OF_WEEK = 7
 STABLE_TOKENS, PRELOADED_TOKENS = 1_000, 300  # of the working set in a prompt
+FEWEST = 4  # memories of a prompt, results of the search or preloaded
 SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
 SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a score
 
@@ -163,7 +164,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     fitting = [hit for hit in about if hit.view.cube.id not in closed]
     within = _select_within_range(call, fitting, now)
     usable = put_messages(actor, within, hits, closed)
-    held = _load_working_set(actor, asked, closed, now)
+    held = _load_working_set(actor, asked, _collect_ids(usable), closed, now)
     goal = _find_goal(actor, asked, call)
     quoted, others = (usable, []) if asked.models else _quoted_first(actor, call.rewritten, usable, goal)
     if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
@@ -262,12 +263,23 @@ def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[
     )
 
 
-def _load_working_set(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID], now: datetime) -> list[WorkingItem]:
-    """Return the part of the working set that a model gets; without a model, nothing."""
+def _load_working_set(
+    actor: Actor, asked: TurnSettings, usable: AbstractSet[UUID], closed: AbstractSet[UUID], now: datetime
+) -> list[WorkingItem]:
+    """Return the part of the working set that a model gets; without a model, nothing.
+
+    Preloaded memories fill a prompt up to FEWEST where the search found fewer: beside more results they bring little,
+    and are new tokens in each turn (docs/benchmarks.md).
+    """
     if not asked.models:
         return []
     items = turn_working_set(
-        actor=actor, session=str(asked.conversation_id), stable=STABLE_TOKENS, working=PRELOADED_TOKENS
+        actor=actor,
+        session=str(asked.conversation_id),
+        stable=STABLE_TOKENS,
+        working=PRELOADED_TOKENS,
+        most=FEWEST - len(usable),
+        known=usable,
     )
     return [item for item in items if item.view.cube.id not in closed and is_current(_hold(item), now)]
 

@@ -5,6 +5,7 @@ from it does, too. What was preloaded after the last turn follows, then the newe
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -88,9 +89,12 @@ def working_set(*, actor: Actor, persona_id: UUID, session: str = "", budget: in
     return fit(ordered, lambda item: item.tokens, budget)
 
 
-def turn_working_set(*, actor: Actor, session: str, stable: int, working: int) -> list[WorkingItem]:
+def turn_working_set(
+    *, actor: Actor, session: str, stable: int, working: int, most: int, known: AbstractSet[UUID] = frozenset()
+) -> list[WorkingItem]:
     """Return the part of the working set of the actor's own persona that a model gets with a question: profile and
-    pinned memories, then what was preloaded. stable, working: the most tokens of each.
+    pinned memories, then the best `most` that were preloaded and are not `known`. stable, working: the most tokens of
+    each.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry? naming the memories.
     """
@@ -101,7 +105,7 @@ def turn_working_set(*, actor: Actor, session: str, stable: int, working: int) -
             return []
         always = [Preloaded(cube_id, "profile", 1.0, 0) for cube_id in _profile_ids(persona_id)]
         always += [Preloaded(cube_id, "pinned", 1.0, 0) for cube_id in _pinned_ids(actor, persona_id)]
-        after = _choose_best(preloaded_list(actor, persona_id, session), working)
+        after = _choose_best(preloaded_list(actor, persona_id, session), working, most, known) if most > 0 else []
         wanted: dict[UUID, Preloaded] = {}
         for row in (*always, *after):
             wanted.setdefault(row.memory_id, row)
@@ -110,10 +114,11 @@ def turn_working_set(*, actor: Actor, session: str, stable: int, working: int) -
     return [*fit(first, lambda item: item.tokens, stable), *(item for item in items if item.tier == WORKING)]
 
 
-def _choose_best(rows: Sequence[Preloaded], budget: int) -> list[Preloaded]:
-    """Return the rows with the highest scores within a budget of tokens, in their order."""
-    best = fit(sorted(rows, key=lambda row: -row.score), lambda row: row.tokens, budget)
-    chosen = {row.memory_id for row in best}
+def _choose_best(rows: Sequence[Preloaded], budget: int, most: int, known: AbstractSet[UUID]) -> list[Preloaded]:
+    """Return the `most` rows with the highest scores within a budget of tokens, in their order."""
+    new = [row for row in rows if row.memory_id not in known]
+    best = fit(sorted(new, key=lambda row: -row.score), lambda row: row.tokens, budget)
+    chosen = {row.memory_id for row in best[:most]}
     return [row for row in rows if row.memory_id in chosen]
 
 

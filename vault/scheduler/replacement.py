@@ -52,14 +52,14 @@ class ByUse:
 
 
 class Semantic:
-    """What is near to the last turns stays."""
+    """Memories near to the last turns stay."""
 
     def score(self, held: Held) -> float:
         return min(max(held.near, 0.0), 1.0)
 
 
 class Label:
-    """What shares tags with the memories used last stays."""
+    """Memories that share tags with those used last stay."""
 
     def score(self, held: Held) -> float:
         return held.labels

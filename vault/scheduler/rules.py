@@ -26,7 +26,7 @@ LABEL_TURNS = 5
 DUE_DAYS = 7
 LEAST_WEIGHT, HIGHEST_WEIGHT = 0.05, 4.0
 PRIOR_PRELOADED = 30  # memories that count before any was: of these, the next turn used a share of PRIORS
-PRIORS = {"around": 0.2, "found": 0.2, "topic": 0.03, "recent": 0.03}
+PRIORS = {"beside": 0.2, "results": 0.2, "topic": 0.03, "recent": 0.03}
 PRIOR = 0.1  # of the others
 RETAINED, RETAINED_OF_OTHER_TOPIC = 0.1, 0.02  # share of the policy's score that a memory of the last set keeps
 
@@ -99,7 +99,7 @@ def _predict_recent(moment: Moment) -> Scores:
     return {candidate.id: 1 / (1 + rank / 10) for rank, candidate in zip(range(RECENT), before, strict=False)}
 
 
-def _predict_found(moment: Moment) -> Scores:
+def _predict_results(moment: Moment) -> Scores:
     """Name the results of the last search."""
     return {cube_id: 1 / (1 + rank / 20) for rank, cube_id in enumerate(moment.last.found[:FOUND])}
 
@@ -111,7 +111,7 @@ def _predict_topic(moment: Moment) -> Scores:
     return {cube_id: near / highest for cube_id, near in best}
 
 
-def _predict_around(moment: Moment) -> Scores:
+def _predict_beside(moment: Moment) -> Scores:
     """Name what was said near the places that the last turns cite or found. Places with much around them count most."""
     scores: Scores = defaultdict(float)
     for away, turn in enumerate(reversed(moment.turns[-AROUND_TURNS:])):
@@ -167,9 +167,9 @@ def _predict_dates(moment: Moment) -> Scores:
 
 PREDICTORS: Mapping[str, Callable[[Moment], Scores]] = {
     "recent": _predict_recent,
-    "found": _predict_found,
+    "results": _predict_results,
     "topic": _predict_topic,
-    "around": _predict_around,
+    "beside": _predict_beside,
     "graph": _predict_graph,
     "together": _predict_together,
     "hour": _predict_hour,

@@ -66,30 +66,43 @@ def tenant_replacement(*, actor: Actor) -> ReplacementName:
         return ReplacementName(rows.values_list("replacement", flat=True).first() or DEFAULT)
 
 
-def replacement_set(*, actor: Actor, persona_id: UUID | None, name: str) -> None:
-    """Choose the replacement policy of a persona, or (None) of all personas without their own; "" for the default.
+def replacement_set(*, actor: Actor, persona_id: UUID, name: str) -> ReplacementName:
+    """Choose the replacement policy of a persona, "" for the tenant's. Return the one that is then in force.
 
     Raises NotFound; Forbidden; Invalid. Writes: LayerSettings, AuditEntry.
     """
     with acting(actor):
-        if persona_id is None:
-            authorize(actor, Permission.OPERATIONS_MANAGE)
-        else:
-            authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id, lock=True)))
-        if name and name not in list(ReplacementName):
-            raise Invalid(errors=[FieldError("replacement", f"one of {', '.join(ReplacementName)}")])
-        here = Q(persona=None) if persona_id is None else Q(persona_id=persona_id)
-        row = LayerSettings.objects.select_for_update().filter(here).first()
-        row = row or LayerSettings(tenant_id=actor.tenant_id, persona_id=persona_id, values={})
-        row.replacement = name
-        row.save()
-        record(
-            actor=actor,
-            verb=Verb.PERSONA_CHANGED,
-            object_type=OBJECT_TYPE if persona_id else "tenant",
-            object_ids=[persona_id or actor.tenant_id],
-            detail={"part": "replacement"},
-        )
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id, lock=True)))
+        _write_replacement(actor, persona_id, name)
+        return replacement_in_force(persona_id)
+
+
+def tenant_replacement_set(*, actor: Actor, name: str) -> ReplacementName:
+    """Choose the replacement policy of all personas without their own, "" for the default. Return it.
+
+    Raises Forbidden; Invalid. Writes: LayerSettings, AuditEntry.
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        _write_replacement(actor, None, name)
+    return ReplacementName(name or DEFAULT)
+
+
+def _write_replacement(actor: Actor, persona_id: UUID | None, name: str) -> None:
+    if name and name not in list(ReplacementName):
+        raise Invalid(errors=[FieldError("replacement", f"one of {', '.join(ReplacementName)}")])
+    here = Q(persona=None) if persona_id is None else Q(persona_id=persona_id)
+    row = LayerSettings.objects.select_for_update().filter(here).first()
+    row = row or LayerSettings(tenant_id=actor.tenant_id, persona_id=persona_id, values={})
+    row.replacement = name
+    row.save()
+    record(
+        actor=actor,
+        verb=Verb.PERSONA_CHANGED,
+        object_type=OBJECT_TYPE if persona_id else "tenant",
+        object_ids=[persona_id or actor.tenant_id],
+        detail={"part": "replacement"},
+    )
 
 
 def load_counts(persona_id: UUID) -> dict[str, Count]:

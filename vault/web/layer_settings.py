@@ -18,7 +18,7 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.layers.constants import tenant_constants_get, tenant_constants_set
 from vault.layers.rules import NAMES, RANGES, WHOLE, merge_constants
-from vault.scheduler.services import replacement_set, tenant_replacement
+from vault.scheduler.services import tenant_replacement, tenant_replacement_set
 from vault.web.working_set import POLICIES
 
 CONSTANTS: dict[str, Promise] = {
@@ -86,7 +86,7 @@ def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         try:
             tenant_constants_set(actor=actor, values=read_numbers(request.POST))
             if "replacement" in request.POST:
-                replacement_set(actor=actor, persona_id=None, name=request.POST["replacement"])
+                tenant_replacement_set(actor=actor, name=request.POST["replacement"])
             return see_other(f"{reverse('layer_settings')}?saved")
         except Invalid as failure:
             typed = {name: str(request.POST.get(name, "")) for name in NAMES}

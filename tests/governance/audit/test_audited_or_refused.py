@@ -239,6 +239,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("personas/<uuid:persona_id>/traits/", "get"): [Call("personas/{own}/traits/")],
     ("personas/<uuid:persona_id>/working-set/", "get"): [Call("personas/{own}/working-set/")],
     ("personas/<uuid:persona_id>/replay/", "post"): [Call("personas/{own}/replay/", {"settings": {"tau": 4}})],
+    ("personas/<uuid:persona_id>/working-set/", "patch"): [Call("personas/{own}/working-set/", {"replacement": "lru"})],
     ("personas/<uuid:persona_id>/settings/", "patch"): [Call("personas/{own}/settings/", {"tau": 4})],
     ("layers/settings/", "patch"): [Call("layers/settings/", {"tau": 4})],
     ("role-templates/", "get"): [Call("role-templates/")],

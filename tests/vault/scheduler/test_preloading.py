@@ -9,11 +9,12 @@ from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound
 from governance.models import AuditEntry, Persona
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.models import Cube, LayerSettings, PredictorCount, WorkingSet
 from vault.scheduler.replacement import ReplacementName
-from vault.scheduler.services import replacement_in_force, replacement_set
+from vault.scheduler.services import replacement_in_force, replacement_set, tenant_replacement_set
 
 FACTS = (
     "Caroline adopted a greyhound called Pixel in May.",
@@ -133,7 +134,7 @@ def test_other_members_and_tenants_do_not_get_the_set(
 
 def test_replacement_of_a_persona_comes_before_that_of_the_tenant(world: World) -> None:
     persona = persona_of(world, "alice")
-    replacement_set(actor=world.olivia.actor, persona_id=None, name="lru")
+    tenant_replacement_set(actor=world.olivia.actor, name="lru")
     with acting(world.alice.actor):
         assert replacement_in_force(persona) is ReplacementName.LRU
     replacement_set(actor=world.alice.actor, persona_id=persona, name="label")
@@ -158,3 +159,36 @@ def test_replacement_is_not_chosen_without_the_right(world: World, who: str) -> 
 def test_unknown_replacement_is_refused(world: World) -> None:
     with pytest.raises(Invalid):
         replacement_set(actor=world.alice.actor, persona_id=persona_of(world, "alice"), name="random")
+
+
+def test_page_shows_the_set_and_chooses_the_policy(world: World, alice: Contract, turns: str) -> None:
+    alice.post(turns, {"content": QUESTIONS[1]})
+    run_jobs()
+    client, address = signed_in(world.alice), f"/layers/{persona_of(world, 'alice')}/working-set/"
+    assert address in client.get("/layers/").content.decode()
+    page = client.get(f"{address}?budget=1000").content.decode()
+    assert FACTS[0] in page
+    assert "Replay of 1 turn that cites memories." in page
+    assert client.get(f"{address}?budget=7").status_code == 422
+    assert client.post(address, {"replacement": "semantic"}).status_code == 303
+    page = client.get(address).content.decode()
+    assert 'value="semantic" checked' in page
+    assert client.post(address, {"replacement": "random"}).status_code == 422
+
+
+def test_page_is_not_for_others(world: World, turns: str) -> None:
+    address = f"/layers/{persona_of(world, 'alice')}/working-set/"
+    assert signed_in(world.bob).get(address).status_code in {403, 404}
+    assert signed_in(world.bob).post(address, {"replacement": "lru"}).status_code in {403, 404}
+    assert signed_in(world.charlie).get(address).status_code == 404
+
+
+def test_tenant_chooses_the_policy_of_all_personas(world: World, alice: Contract, turns: str) -> None:
+    client = signed_in(world.olivia)
+    assert client.post("/settings/layers/", {"replacement": "heat"}).status_code == 303
+    assert 'value="heat" selected' in client.get("/settings/layers/").content.decode()
+    persona = persona_of(world, "alice")
+    assert alice.get(f"personas/{persona}/working-set/").json["replacement"] == "heat"
+    assert alice.patch(f"personas/{persona}/working-set/", {"replacement": "label"}).json == {"replacement": "label"}
+    assert alice.patch(f"personas/{persona}/working-set/", {"replacement": None}).json == {"replacement": "heat"}
+    assert alice.patch(f"personas/{persona}/working-set/", {"replacement": "random"}).status == 400

@@ -69,9 +69,9 @@ def numbers(found: list[Chosen]) -> list[int]:
 
 CASES: list[tuple[str, list[Candidate], list[PastTurn], list[int]]] = [
     ("recent", [memory(1), memory(2), memory(5_000)], [turn(0)], [2, 1]),  # what was said later is not there yet
-    ("found", [memory(1), memory(2), memory(3)], [turn(0, found=(3, 1))], [3, 1]),
+    ("results", [memory(1), memory(2), memory(3)], [turn(0, found=(3, 1))], [3, 1]),
     ("topic", [memory(1, vector=vector(0.1, 1)), memory(2, vector=vector(1)), memory(3)], [turn(0)], [2, 1]),
-    ("around", [memory(1, place=(7, 1)), memory(2, place=(7, 2)), memory(3, place=(8, 2))], [turn(0, (2,))], [2, 1]),
+    ("beside", [memory(1, place=(7, 1)), memory(2, place=(7, 2)), memory(3, place=(8, 2))], [turn(0, (2,))], [2, 1]),
     ("together", [memory(1), memory(2), memory(3)], [turn(0, (1, 2)), turn(1, (3,)), turn(2, (1,))], [1, 2]),
     ("hour", [memory(1), memory(2)], [turn(-1440, (1,)), turn(-700, (2,)), turn(0)], [1]),
     ("dates", [memory(1, due=BEGIN + timedelta(days=3)), memory(2, due=BEGIN + timedelta(days=30))], [turn(0)], [1]),
@@ -92,25 +92,25 @@ def test_neighbours_in_the_graph_are_preloaded() -> None:
 
 def test_set_stays_within_its_budget_and_takes_the_next_that_fits() -> None:
     memories = Memories([memory(1, tokens=30), memory(2, tokens=80), memory(3, tokens=60)])
-    found = choose("found", memories, turn(0, found=(3, 2, 1)), budget=100)
+    found = choose("results", memories, turn(0, found=(3, 2, 1)), budget=100)
     assert numbers(found) == [3, 1]
 
 
 def test_memories_of_the_last_set_stay_and_leave_with_a_new_topic() -> None:
     memories = Memories([memory(1), memory(2)])
     before = frozenset({UUID(int=1)})
-    same = choose("found", memories, turn(0, found=(2,)), before=before)
-    other = choose("found", memories, turn(0, found=(2,), is_new_topic=True), before=before)
+    same = choose("results", memories, turn(0, found=(2,)), before=before)
+    other = choose("results", memories, turn(0, found=(2,), is_new_topic=True), before=before)
     assert numbers(same) == numbers(other) == [2, 1]
     assert other[1].score < same[1].score
 
 
 @pytest.mark.parametrize("used", [0, 1, 50, 10_000])
 def test_weights_follow_the_counts_within_their_bounds(used: int) -> None:
-    weights = learn_weights({"found": Count(10_000, used), "topic": Count(10_000, 50)})
+    weights = learn_weights({"results": Count(10_000, used), "topic": Count(10_000, 50)})
     assert all(LEAST_WEIGHT <= weight <= HIGHEST_WEIGHT for weight in weights.values())
     if used != 50:
-        assert (weights["found"] > weights["topic"]) == (used > 50)
+        assert (weights["results"] > weights["topic"]) == (used > 50)
 
 
 def test_policies_prefer_what_they_name() -> None:
@@ -132,7 +132,7 @@ def test_replay_compares_the_set_with_the_newest_and_the_last_results() -> None:
     assert outcome.hits == 1  # each turn uses the neighbour of what the last one cites
     assert (outcome.recent, outcome.found) == (0, 0)
     assert outcome.tokens <= 60
-    assert outcome.counts["around"].used > 0
+    assert outcome.counts["beside"].used > 0
     assert outcome.counts[""].used == 0
 
 
