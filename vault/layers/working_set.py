@@ -35,12 +35,12 @@ TEXT = "text"  # the form in which a memory enters a prompt
 @dataclass(frozen=True)
 class WorkingItem:
     """A memory of the working set. reason: profile, pinned, recent, hot_topic, new_entry, or the predictor that
-    preloaded it; score: 0..1.
+    preloaded it; score: 0..1, 0 for what no predictor named.
     """
 
     view: CubeView
     reason: str
-    score: float = 1.0
+    score: float = 0.0
     tier: str = WORKING
     form: str = TEXT
 
@@ -69,7 +69,7 @@ def working_set(*, actor: Actor, persona_id: UUID, session: str = "", budget: in
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
         fields = profile_get(actor=actor, persona_id=persona_id)
-        items = [WorkingItem(field.view, "profile", tier=STABLE) for field in fields if field.view]
+        items = [WorkingItem(field.view, "profile", 1.0, STABLE) for field in fields if field.view]
         pinned = [Preloaded(cube_id, "pinned", 1.0, 0) for cube_id in _pinned_ids(actor, persona_id)]
         items += _open(actor, _keep_readable(actor, [*pinned, *preloaded_list(actor, persona_id, session)]))
         recent = stm_list(actor=actor, persona_id=persona_id, pages=First(7))

@@ -242,7 +242,7 @@ def _user_context(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dic
         "facts": facts,
         "tiers": _make_tiers(constants, times),
         "timeline": make_drawing(validity_list(actor=actor, persona_id=persona_id), timezone.now()),
-        "working": [(item, REASONS[item.reason]) for item in working[:6]],
+        "working": [(item, REASONS.get(item.reason, item.reason)) for item in working[:6]],
         "tokens": tokens,
         "budget": BUDGET,
         "filled": round(tokens * 100 / BUDGET, 1),

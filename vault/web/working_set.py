@@ -17,7 +17,7 @@ from governance.personas.lookup import persona_target
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
-from vault.layers.working_set import BUDGET, working_set
+from vault.layers.working_set import BUDGET, STABLE, working_set
 from vault.scheduler.history import LATEST
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.selectors import scheduler_state, working_sets_replay
@@ -68,17 +68,18 @@ def working_set_page(request: HttpRequest, actor: Actor, persona_id: UUID) -> Ht
         return see_other(reverse("layers_working_set", args=[persona_id]))
     budget = _read_budget(request)
     items = working_set(actor=actor, persona_id=persona_id)
+    best = sorted(items, key=lambda item: (item.tier != STABLE, -item.score))
     persona = persona_get(actor=actor, reference=str(persona_id))
     state = scheduler_state(actor=actor, persona_id=persona_id)
     replayed = working_sets_replay(actor=actor, persona_id=persona_id, budget=budget)
     context = {
         "persona": persona,
-        "items": [(item, REASONS[item.reason]) for item in items[:SHOWN]],
+        "items": [(item, REASONS.get(item.reason, item.reason)) for item in best[:SHOWN]],
         "more": max(len(items) - SHOWN, 0),
         "tokens": sum(item.tokens for item in items),
         "budget": BUDGET,
         "state": state,
-        "predictors": [(REASONS[predictor.name], predictor) for predictor in state.predictors],
+        "predictors": [(REASONS.get(predictor.name, predictor.name), predictor) for predictor in state.predictors],
         "policies": [(name, POLICIES[name], outcome) for name, outcome in replayed.items()],
         "budgets": BUDGETS,
         "tried": budget,
