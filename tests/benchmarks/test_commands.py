@@ -288,3 +288,13 @@ def test_packs_search_asks_with_and_without_installed_packs(running_server: Runn
         assert figures["ratio"][name] == round(figures["with packs"][name] / figures["without"][name], 3)
     assert figures["found in packs"] > 0
     assert run.tables[0]["without"] == texts(figures["without"]["p50"], figures["without"]["p95"])
+
+
+def test_working_sets_are_compared_with_the_newest_and_the_last_results(
+    running_server: RunningServer, tmp_path: Path, locomo_file: Path
+) -> None:
+    run = run_of(running_server, tmp_path, "working-set", "--files", str(locomo_file))
+    (budgets,) = run.figures["hits"].values()
+    assert list(budgets) == ["1000 tokens", "2000 tokens", "4000 tokens", "10000 tokens"]
+    assert all(0 <= mean[name] <= 1 for mean in budgets.values() for name in ("hits", "recent", "found"))
+    assert run.tables[2]["now"][0] == str(run.figures["prompts"]["now"]["same head"])

@@ -19,13 +19,12 @@ from vault.scheduler.rules import Candidate, Memories, PastTurn
 from vault.vocabulary import LinkKind, SemanticType
 
 MOST_CANDIDATES = 2_000  # memories that are looked at for one turn: the newest, and those that the last turns found
-LATEST = 200  # turns
 PACKED = Func(F("vector"), function="halfvec_send", output_field=BinaryField())  # a tenth of the time of its text
 PACKED_HEADER = 4  # bytes
 RELATED = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.CONTRADICTS, LinkKind.PARENT)
 
 
-def load_turns(actor: Actor, persona_id: UUID, stream_id: UUID | None = None, latest: int = LATEST) -> list[PastTurn]:
+def load_turns(actor: Actor, persona_id: UUID, *, latest: int, stream_id: UUID | None = None) -> list[PastTurn]:
     """Return the latest turns of a persona, oldest first, of one of its streams or of all. Two queries."""
     rows = Page.objects.filter(tenant_id=actor.tenant_id, stream__persona_id=persona_id)
     rows = rows.filter(stream_id=stream_id) if stream_id else rows

@@ -12,11 +12,13 @@ from governance.vocabulary import Permission, Verb
 from vault.layers.selectors import persona_authorize
 from vault.layers.working_set import BUDGET
 from vault.models import Cube
-from vault.scheduler.history import LATEST, load_memories, load_turns
+from vault.scheduler.history import load_memories, load_turns
 from vault.scheduler.replacement import REPLACEMENTS, ReplacementName
 from vault.scheduler.replay import Replayed, replay
 from vault.scheduler.rules import Count, learn_weights
 from vault.scheduler.services import load_counts, replacement_in_force
+
+REPLAYED = 60  # turns of a replay, for which somebody waits
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def scheduler_state(*, actor: Actor, persona_id: UUID) -> SchedulerState:
 
 
 def working_sets_replay(
-    *, actor: Actor, persona_id: UUID, budget: int = BUDGET, latest: int = LATEST
+    *, actor: Actor, persona_id: UUID, budget: int = BUDGET, latest: int = REPLAYED
 ) -> dict[ReplacementName, Replayed]:
     """Replay the `latest` turns of a persona with each replacement policy, over the memories that the actor may read.
 

@@ -119,7 +119,7 @@ def _preload_stream(actor: Actor, stream: Stream) -> None:
     before = [load_preloaded(item) for item in row.items] if row else []
     if row:
         _count_used(actor, stream, row.position, before)
-    turns = load_turns(actor, stream.persona_id, stream.id, RECENT_TURNS)
+    turns = load_turns(actor, stream.persona_id, latest=RECENT_TURNS, stream_id=stream.id)
     chosen = preload(
         load_memories(actor, stream.persona_id, turns, Cube.objects.filter(tenant_id=actor.tenant_id)),
         turns,

@@ -18,7 +18,6 @@ from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.layers.working_set import BUDGET, STABLE, working_set
-from vault.scheduler.history import LATEST
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.selectors import scheduler_state, working_sets_replay
 from vault.scheduler.services import replacement_set
@@ -84,7 +83,6 @@ def working_set_page(request: HttpRequest, actor: Actor, persona_id: UUID) -> Ht
         "budgets": BUDGETS,
         "tried": budget,
         "turns": next(iter(replayed.values())).turns,
-        "latest": LATEST,
         "may_edit": is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(persona)),
     }
     return draw(request, "vault/layers/working_set.html", context, status=HTTPStatus.OK)

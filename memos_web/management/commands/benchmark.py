@@ -162,6 +162,12 @@ def _lives_parser(add: Callable[..., ArgumentParser]) -> ArgumentParser:
     return parser
 
 
+def _working_set_parser(add: Callable[..., ArgumentParser]) -> ArgumentParser:
+    parser = add("working-set", help="memories ready before a question, and the head that prompts share")
+    parser.add_argument("--files", type=Path, nargs="+", required=True, help="LoCoMo's or GVD's")
+    return parser
+
+
 def _count(text: str) -> int:
     """Parse a whole number from 1."""
     if not text.isdecimal() or not int(text):
@@ -211,8 +217,6 @@ class Command(InstalledCommand):
         turning = names.add_parser("layers", help="the layers' work for a turn and for a context, by length of history")
         turning.add_argument("--turns", type=_count, nargs="+", default=[100, 1_000], help="lengths of histories")
         turning.add_argument("--data", type=Path, default=None, help="a LoCoMo file: contexts without each part, too")
-        held = names.add_parser("working-set", help="memories ready before a question, and the head that prompts share")
-        held.add_argument("--files", type=Path, nargs="+", required=True, help="LoCoMo's or GVD's")
         hostile = names.add_parser("hostile-texts", help="processor time of each function that reads a user's text")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
@@ -258,7 +262,7 @@ class Command(InstalledCommand):
             by_vector,
             beside,
             hostile,
-            held,
+            _working_set_parser(names.add_parser),
             turning,
             writing,
             access,
