@@ -111,12 +111,12 @@ def working_sets(files: Sequence[Path]) -> dict[str, Any]:
 
 def working_sets_table(figures: dict[str, Any]) -> str:
     hits = [
-        [name, budget, mean["hits"], mean["recent"], mean["found"], mean["times the better"]]
+        [f"{name}, {budget}", mean["hits"], mean["recent"], mean["found"], mean["times the better"]]
         for name, budgets in figures["hits"].items()
         for budget, mean in budgets.items()
     ]
     policies = [
-        [name, policy, mean["hits"], mean["recent"], mean["found"], mean["times the better"]]
+        [f"{name}, {policy}", mean["hits"], mean["recent"], mean["found"], mean["times the better"]]
         for name, some in figures["policies"].items()
         for policy, mean in some.items()
     ]
@@ -128,8 +128,8 @@ def working_sets_table(figures: dict[str, Any]) -> str:
     columns = ["working set", "newest", "last results", "times the better"]
     return "\n\n".join(
         [
-            markdown(["file", "budget", *columns], hits),
-            markdown(["file", "policy", *columns], policies),
+            markdown(["file and budget", *columns], hits),
+            markdown(["file and policy", *columns], policies),
             markdown(["prompts", "same head", "tokens", "new tokens", "evidence in them"], prompts),
             markdown(["step", "p50 ms", "p95 ms"], times),
         ]

@@ -22,12 +22,13 @@ from vault.layers.rules import fit
 from vault.layers.selectors import pages_view, persona_authorize, segments_list, stm_list
 from vault.layers.services import persona_of_member
 from vault.models import Cube, LayerEntry, Page, WorkingSet
+from vault.models.cube import PINNED
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import EntryQueue
 
 BUDGET = 10_000  # tokens
 HOT, ENTRIES = 3, 10
-PINNED, MOST_PINNED = 0.9, 20  # priority from which a memory always belongs to the set; number of these
+MOST_PINNED = 20
 STABLE, WORKING = "stable", "working"  # tiers
 TEXT = "text"  # the form in which a memory enters a prompt
 

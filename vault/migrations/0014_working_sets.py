@@ -20,6 +20,10 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "layersettings", "replacement", models.CharField(max_length=10, blank=True, default="", db_default="")
         ),
+        migrations.AddIndex(
+            "cube",
+            models.Index(fields=["tenant", "persona"], name="cube_pinned", condition=models.Q(priority__gte=0.9)),
+        ),
         tenant_model(
             "WorkingSet",
             {

@@ -41,6 +41,7 @@ IS_HELD = models.expressions.RawSQL(
 HAPPENED_AT = models.Case(models.When(event_time=None, then="created_at"), default="event_time")
 
 OBJECT_TYPE = "memory"
+PINNED = 0.9  # priority from which a memory always belongs to the working set of its persona
 Row = TypeVar("Row", bound=models.Model)
 
 
@@ -300,6 +301,7 @@ class Cube(Described, TenantModel):
                 condition=Q(expires_at__isnull=False, is_indexed=True),
             ),
             models.Index(fields=["tenant", "-id"], name="cube_in_trash", condition=Q(deleted_at__isnull=False)),
+            models.Index(fields=["tenant", "persona"], name="cube_pinned", condition=Q(priority__gte=PINNED)),
         ]
         constraints = [
             models.CheckConstraint(

@@ -192,3 +192,12 @@ def test_tenant_chooses_the_policy_of_all_personas(world: World, alice: Contract
     assert alice.patch(f"personas/{persona}/working-set/", {"replacement": "label"}).json == {"replacement": "label"}
     assert alice.patch(f"personas/{persona}/working-set/", {"replacement": None}).json == {"replacement": "heat"}
     assert alice.patch(f"personas/{persona}/working-set/", {"replacement": "random"}).status == 400
+
+
+def test_memory_of_high_priority_always_belongs_to_the_set(world: World, alice: Contract, facts: list[str]) -> None:
+    persona = persona_of(world, "alice")
+    pinned = alice.post("memories/", {"content": "Never buy nuts.", "priority": 0.95, "persona": str(persona)}).json[
+        "id"
+    ]
+    first = working_set(alice, persona)[0]
+    assert (first["memory_id"], first["reason"], first["tier"]) == (pinned, "pinned", "stable")
