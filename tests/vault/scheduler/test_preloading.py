@@ -196,8 +196,6 @@ def test_tenant_chooses_the_policy_of_all_personas(world: World, alice: Contract
 
 def test_memory_of_high_priority_always_belongs_to_the_set(world: World, alice: Contract, facts: list[str]) -> None:
     persona = persona_of(world, "alice")
-    pinned = alice.post("memories/", {"content": "Never buy nuts.", "priority": 0.95, "persona": str(persona)}).json[
-        "id"
-    ]
+    pinned = alice.add("Caroline is allergic to nuts.", priority=0.95, persona=str(persona))["id"]
     first = working_set(alice, persona)[0]
     assert (first["memory_id"], first["reason"], first["tier"]) == (pinned, "pinned", "stable")
