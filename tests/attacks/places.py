@@ -64,6 +64,7 @@ CONTENT = frozenset(
         "memories/<uuid:memory_id>/split/",
         "layers/",
         "layers/<uuid:persona_id>/profile/",
+        "layers/<uuid:persona_id>/working-set/",
         "layers/<uuid:persona_id>/segments/<uuid:segment_id>/",
         "overview/",
         "memories/playground/",
