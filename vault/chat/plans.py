@@ -101,10 +101,14 @@ class TurnPlan:
     preloaded: tuple[Evidence, ...] = ()
 
     @cached_property
+    def given(self) -> list[Evidence]:
+        """Return all memories that a model gets, each once, in their order."""
+        return list(dict.fromkeys((*self.stable, *self.preloaded, *self.evidence)))
+
+    @cached_property
     def messages(self) -> list[ChatMessage]:
         """Return the prompt for a model."""
-        evidence = list(dict.fromkeys((*self.preloaded, *self.evidence)))
-        return prompt(self.asked, evidence, self.past, agent=self.agent, stable=self.stable)
+        return prompt(self.asked, self.given, self.past, agent=self.agent, stable=self.stable)
 
     @cached_property
     def extract(self) -> Extract:

@@ -272,7 +272,7 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
         raise
     watch.ask(now=True)
     if not cited and answering.model is not None and (plan.evidence or plan.intent is Intent.SEARCH):
-        said = attribute_sentences(said, plan.evidence, plan.asked)[: settings.MAX_CONTENT_CHARACTERS]
+        said = attribute_sentences(said, plan.given, plan.asked)[: settings.MAX_CONTENT_CHARACTERS]
         yield from (Cited(plan.citations[marker - 1]) for marker in markers_in(said, len(plan.citations)))
     yield answer_make(plan, said, completion, answering, end)
 

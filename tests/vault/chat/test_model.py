@@ -135,6 +135,14 @@ def test_profile_stands_at_the_head_of_each_prompt_and_says_why(
     assert shown.count("Home: Porto") == 1
 
 
+def test_sentence_without_a_marker_is_attributed_to_the_profile(model: HTTPServer, alice: Contract, turns: str) -> None:
+    answers_with(model, "Your home is Porto.")
+    persona = alice.get("personas/").json["results"][0]["id"]
+    assert alice.patch(f"personas/{persona}/profile/", {"home": "Porto"}).status == 200
+    run_jobs()
+    assert alice.post(turns, {"content": QUESTION}).json["content"] == "Your home is Porto. [1]"
+
+
 def test_preloaded_memory_that_its_reader_may_no_longer_read_is_not_sent(
     model: HTTPServer, alice: Contract, turns: str
 ) -> None:
