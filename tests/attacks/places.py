@@ -184,7 +184,13 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     ),
     "jobs/cancel/": "POST alone",
     **dict.fromkeys((f"jobs/<uuid:job_id>/{verb}/" for verb in ("cancel", "retry", "undo")), "POST alone"),
-    "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
+    **dict.fromkeys(
+        (f"reviews/<uuid:review_id>/{verb}/" for verb in ("reject", "reopen")),
+        "POST alone; shows the review as reviews/ does",
+    ),
+    "overview/setup/": "steps of the checklist",
+    "agents/<uuid:key_id>/": "names, times and counts",
+    "agents/<uuid:key_id>/calls/<uuid:entry_id>/": "reads each memory anew, in tests/vault/web/test_agents.py",
 }
 QUERIES: Mapping[str, Sequence[str]] = {
     "api/v1/memories/": ("", "?deleted=true", "?inactive=true", "?layer=long_term&provenance=true"),

@@ -91,7 +91,7 @@ def agent(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
     query = AuditQuery(principal=key_id)
     newest = [newest_entry_id(actor=actor, query=query)] if may_audit else []
     newest += [key_request_newest_id(actor=actor, key_id=key_id)] if may_log else []
-    since = ".".join(str(one) for one in newest)
+    since = ".".join(map(str, newest))
     if wants_part(request) and request.GET.get("since") == since:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     with acting(actor):

@@ -1,6 +1,7 @@
 """Language models of a tenant: asked in their order, each with its key, price and limits; another's are never asked."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import FACT, QUESTION, make_stream
 from tests.vault.outbox import run_jobs
+from vault.overview.key_costs import key_costs_by_day
 
 NO_MODEL = "The language model gave no answer."
 
@@ -75,6 +77,8 @@ def test_a_model_that_is_down_gives_way_to_the_next_whose_tokens_are_priced(
         "model": "tiny-1", "answers": 1, "prompt_tokens": 120, "completion_tokens": 7,
         "cached_tokens": 100, "cost": "0.000029", "currency": "EUR",
     }  # fmt: skip
+    costs = key_costs_by_day(actor=world.olivia.actor, key_id=world.olivia.key.id, days=30)
+    assert {currency: spent[-2:] for currency, spent in costs.items()} == {"EUR": [Decimal(0), Decimal("0.000029")]}
     browser = signed_in(world.olivia)
     why = browser.get(f"/chat/{turn['conversation']}/turns/{turn['id']}/why/").content.decode()
     assert "<dd>big</dd>" in why

@@ -33,6 +33,8 @@ def test_auditor_sees_the_exact_context_that_an_agent_received(world: World, ali
     assert signed_in(world.ada).get(f"/agents/{key}/calls/{call}").content.decode().count("heron") == 0, "an auditor"
     assert owner.get(f"/agents/{world.charlie.key.id}/").status_code == 404
     assert owner.get(f"/agents/{world.bob.key.id}/calls/{call}").status_code == 404
+    assert alice.delete(f"memories/{memory['id']}/?purge=true").status == 204
+    assert "heron" not in owner.get(f"/agents/{key}/calls/{call}").content.decode(), "what was purged shows nowhere"
 
 
 @pytest.mark.usefixtures("redis_address")
