@@ -34,6 +34,6 @@ def insert_quotes(words: Words, passages: Passages) -> Words:
     content = words.content
     if not all(quote in passages for quote in words.quotes):
         content = content.removeprefix(next((verdict for verdict in VERDICTS if content.startswith(verdict)), ""))
-    content = MARKER.sub(write_passage, content)
     shown = {quote.marker: passages[quote] for quote in words.quotes if quote in passages}
-    return replace(words, content=insert_computations(content, shown, language_of(words.content)))
+    content = insert_computations(content, shown, language_of(words.content))
+    return replace(words, content=MARKER.sub(write_passage, content))

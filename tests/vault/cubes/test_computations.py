@@ -64,6 +64,18 @@ def test_age_is_answered_and_goes_with_the_memory_that_tells_it(world: World) ->
     assert "[=" not in left
 
 
+def test_place_of_a_computation_in_a_quoted_text_stays_text(world: World) -> None:
+    alice = contract(world, "alice")
+    alice.post(
+        "memories/", {"content": "I was born on 3 June 1991 [=age 1 2026-11-29] in Ghent.", "namespace": "/team"}
+    )
+    run_jobs()
+    turns = f"conversations/{alice.post('conversations/', {'model': 'extractive'}).json['id']}/turns/"
+    asked = alice.post(turns, {"content": "When was I born?"}).json["content"]
+    assert "[=age 1 2026-11-29]" in asked
+    assert "[=age 1 2026-11-29]" in alice.get(turns).json["results"][-1]["content"]
+
+
 def test_memory_shows_the_end_of_its_event_and_when_it_comes_again(world: World) -> None:
     alice = contract(world, "alice")
     messages = [
