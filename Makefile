@@ -16,7 +16,7 @@ DEPLOY_CHECK_ENV := DJANGO_SETTINGS_MODULE=memos_web.settings.production \
 # No check needs a server. This one would compare with a database's history if it found one, and warns that it did not.
 WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
-NODE_PACKAGES := tests/mcp/inspector clients/typescript
+NODE_PACKAGES := tests/mcp/inspector clients/typescript tests/production/helm
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11
 # The environment of the small model. Its torch is the build that pip finds for this machine, so no lock has it.
 SMOLLM := .venv-smollm
@@ -124,7 +124,7 @@ chromium:
 	then echo "memos: installed chromium" >&2; \
 	else echo "memos: *** NO CHROMIUM HERE: THE BROWSER TESTS WILL NOT RUN (apt-get install chromium) ***" >&2; fi
 
-# Packages of npm for tests: the MCP Inspector, and the compiler of the TypeScript client.
+# Packages of npm for tests: the MCP Inspector, the compiler of the TypeScript client, and Helm.
 node-packages:
 	@for folder in $(NODE_PACKAGES); do \
 		cmp -s $$folder/package-lock.json $$folder/node_modules/.lock && continue; \
