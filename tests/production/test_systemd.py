@@ -55,7 +55,7 @@ def test_the_target_starts_a_worker_for_every_queue() -> None:
     assert templates == {path.name for path in SERVICES} - {"memos-migrate.service"}
 
 
-def test_every_unit_runs_without_privileges_and_writes_its_own_folder_alone() -> None:
+def test_every_unit_runs_without_privileges_and_writes_one_folder() -> None:
     for path in SERVICES:
         settings = settings_of(path)
         assert settings["User"] == settings["Group"] == ["memos"], path.name
