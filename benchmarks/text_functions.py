@@ -59,6 +59,7 @@ from vault.reader.rules import (
     Passage,
     answer_question,
     asks_for_list,
+    asks_for_topics,
     classify_semantic_type,
     confirms,
     find_links,
@@ -232,7 +233,7 @@ FUNCTIONS = (
     TextFunction(
         "recurrences",
         read_recurrence,
-        {f"{LEXICON}.recurrences": "_MAY_RECUR _WEEKLY _WEEKDAY _DAILY _MONTHLY _YEARLY"},
+        {f"{LEXICON}.recurrences": "_MAY_RECUR _WEEKLY _WEEKDAY _NTH _DAILY _MONTHLY _YEARLY"},
     ),
     TextFunction(
         "joined questions",
@@ -240,6 +241,11 @@ FUNCTIONS = (
         {f"{READER}.joins": "_DESCRIBES _KIN _NO_PART_OF_KIN _WORD _SIDE_BY_SIDE _RUN _HAN_RUN"},
     ),
     TextFunction("questions for a list", asks_for_list, {f"{READER}.questions": "_LIST"}),
+    TextFunction(
+        "questions for a day",
+        lambda text: asks_for_topics(f"What is on 3 May {text}?"),
+        {f"{READER}.questions": "_OF_A_DAY _PLANS"},
+    ),
     TextFunction("mail addresses", partial(_rule, 0), {f"{PII}.mails": "MAIL _PACKAGE _REPOSITORY"}),
     TextFunction(
         "cards",

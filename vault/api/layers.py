@@ -49,7 +49,7 @@ from vault.vocabulary import EntryQueue
 
 MOST_ENTRIES = 1_000
 STREAM = OpenApiParameter("stream", str, description="Id of a stream: of its pages alone.")
-SESSION = OpenApiParameter("session", str, description="Of the set; by default, that with the newest turn.")
+SESSION = OpenApiParameter("session_id", str, description="Of the set; by default, that with the newest turn.")
 EVICTED = OpenApiParameter("evicted", bool, description="true: the segments that left, whose memories are archived.")
 
 
@@ -260,9 +260,9 @@ class WorkingSetView(ApiView):
     @of_memories("personas_working_set", WorkingSetSchema, parameters=[SESSION], may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
-        actor, session = self.actor(), request.query_params.get("session", "")
+        actor, session = self.actor(), request.query_params.get("session_id", "")
         found = working_set(actor=actor, persona_id=persona_id, session=session)
-        refuse_unknown_parameters(request, "session")
+        refuse_unknown_parameters(request, "session_id")
         results = [
             {
                 "memory_id": str(item.view.cube.id),

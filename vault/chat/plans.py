@@ -37,9 +37,10 @@ from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
 from vault.layers.persona import profile_read
 from vault.layers.persona_scope import is_own_memory
-from vault.layers.statements import asked_fields, fills_field
+from vault.layers.statements import FILLING, asked_fields, fills_field
 from vault.layers.working_set import STABLE, WORKING, WorkingItem, turn_working_set
 from vault.lexicon.concepts import base_forms
+from vault.lexicon.recurrences import recurring_words
 from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, time_ranges_of
 from vault.lexicon.tokens import content_terms, terms
 from vault.providers.ports import ChatMessage
@@ -70,6 +71,7 @@ CONSIDERED_OF_LIST = 20  # where it asks for all of several
 DAYS_OF_WEEK = 7
 STABLE_TOKENS, PRELOADED_TOKENS = 1_000, 300  # of the working set in a prompt
 FEWEST = 4  # memories of a prompt, results of the search or preloaded
+LONGEST_EVENT = timedelta(days=62)  # that is looked for on a day within it
 SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
 SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a score
 
@@ -160,7 +162,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             query=call.rewritten, top_k=count, conversation_id=asked.conversation_id, with_messages=True
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-        hits = _add_parts(actor, search, hits)
+        hits = _add_found(actor, search, hits, _list_part_queries(search.query, hits))
         about = _put_profile_first(actor, call.rewritten, hits, _select_about(call.rewritten, hits))
     now = datetime.now(UTC)
     excluded = asked.excluded | _collect_ids([hit for hit in hits if asked.excluded.intersection(hit.view.parents)])
@@ -205,15 +207,20 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     )
 
 
-def _add_parts(actor: Actor, search: SearchQuery, hits: Sequence[Hit]) -> list[Hit]:
-    """Add what is found for the parts of a question by themselves: for each of those that it names side by side, and
-    for the names of those whom it describes."""
-    queries = split_question(search.query)
-    links = (
-        [] if queries else find_links(search.query, [(str(hit.view.cube.id), hit.view.words.content) for hit in hits])
-    )
-    if links:
-        queries = [f"{links[0].rest} {' '.join(dict.fromkeys(link.name for link in links[1:]))}"]
+def _list_part_queries(question: str, hits: Sequence[Hit]) -> list[str]:
+    """Return what is searched for beside a question: each of those that it names side by side, the names of those whom
+    it describes, or what fills the field of the profile that it asks for."""
+    if parts := split_question(question):
+        return parts
+    if fields := asked_fields(question):
+        is_filled = any(fills_field(hit.view.words.content, fields) for hit in hits)
+        return [] if is_filled else [" ".join(FILLING[field] for field in sorted(fields & FILLING.keys()))]
+    links = find_links(question, [(str(hit.view.cube.id), hit.view.words.content) for hit in hits])
+    return [f"{links[0].rest} {' '.join(dict.fromkeys(link.name for link in links[1:]))}"] if links else []
+
+
+def _add_found(actor: Actor, search: SearchQuery, hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
+    """Add what other queries find, below what the search finds by itself."""
     found = {hit.view.cube.id: hit for hit in hits}
     for query in queries:
         part = replace(search, query=query)
@@ -396,18 +403,33 @@ def _says_irregularly(hit: Hit, asked: frozenset[str]) -> bool:
 def _find_topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hit]:
     """Return the statements of the time in a question about topics; none for other questions.
 
-    A day without a year means the last year with a statement on that day.
+    A day without a year means the last year with a statement on that day, or the next time that something comes again.
     """
     if call.time_range is None or not asks_for_topics(call.rewritten):
         return []
-    filters = {"semantic_type": {"in": list(STATED)}}
-    search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, filters=filters, conversation_id=asked.conversation_id)
-    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     ranges = time_ranges_of(call.rewritten, datetime.now(UTC))
     meant = [time_range for time_range in ranges if time_range.weight == max(other.weight for other in ranges)]
     latest = sorted(meant, key=lambda time_range: time_range.start, reverse=True)
-    found = ([hit for hit in hits if time_range.start <= _hit_time(hit) < time_range.end] for time_range in latest)
+    stated = {"semantic_type": {"in": list(STATED)}}
+    search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, filters=stated, conversation_id=asked.conversation_id)
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    for time_range in latest[:1]:
+        if time_range.end - time_range.start <= SHORT_RANGE:
+            hits = _add_lasting(actor, search, hits, time_range)
+    found = ([hit for hit in hits if _falls_within(hit, time_range)] for time_range in latest)
     return next((inside for inside in found if inside), [])
+
+
+def _add_lasting(actor: Actor, search: SearchQuery, hits: Sequence[Hit], span: TimeRange) -> list[Hit]:
+    """Add what began before a day and may last into it, and what may come again on it."""
+    begins = {"gte": (span.start - LONGEST_EVENT).isoformat(), "lt": span.end.isoformat()}
+    begun = replace(search, filters={**(search.filters or {}), "event_time": begins}, top_k=CONSIDERED_OF_LIST)
+    again = replace(search, query=recurring_words(span.start.date()), top_k=CONSIDERED_OF_LIST)
+    found = {hit.view.cube.id: hit for hit in hits}
+    for part in (begun, again):
+        for hit in memories_search(actor=actor, search=part, permission=Permission.CONVERSATION_USE):
+            found.setdefault(hit.view.cube.id, hit)
+    return list(found.values())
 
 
 def _hit_time(hit: Hit) -> datetime:

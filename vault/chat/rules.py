@@ -26,6 +26,7 @@ from vault.reader.rules import (
     names_in,
     sentences,
     speaks_of_self,
+    split_question,
     unstated_kind,
 )
 from vault.reader.rules import Passage as Candidate
@@ -103,6 +104,12 @@ class Extract:
         count = max((n for n in range(len(self.lines) + 1) if said.startswith("\n".join(self.lines[:n]))), default=0)
         quotes = tuple(quote for quote in self.quotes if f"[{quote.marker}]" in self.frame[:count])
         return Extract(self.lines[:count], self.frame[:count], quotes)
+
+    def insert_after(self, marker: int, line: str, place: str) -> "Extract":
+        """Add a line after the quote with a marker, or at the end if there is none. place: what is stored for it."""
+        at = self.frame.index(f"[{marker}]") + 1 if f"[{marker}]" in self.frame else len(self.frame)
+        lines, frame = (*self.lines[:at], line, *self.lines[at:]), (*self.frame[:at], place, *self.frame[at:])
+        return Extract(lines, frame, self.quotes)
 
     def followed_by(self, other: "Extract") -> "Extract":
         return Extract(self.lines + other.lines, self.frame + other.frame, self.quotes + other.quotes)
@@ -212,9 +219,11 @@ def _add_computed(question: str, extract: Extract, evidence: Sequence[Evidence],
         return extract
     wanted = [Computed(kind, marker, day) for marker in quoted] if kind else [Computed(Computation.COUNT, 0, day)]
     language = _choose_language(question)
+    most = max(1, len(split_question(question)))
     for computed in wanted:
-        if line := compute_line(computed.kind, quoted, computed.marker, day, language):
-            return extract.followed_by(Extract((line,), (computed.place,), ()))
+        if most and (line := compute_line(computed.kind, quoted, computed.marker, day, language)):
+            extract = extract.insert_after(computed.marker, line, computed.place)
+            most -= 1
     return extract
 
 

@@ -43,13 +43,14 @@ _ASKED = (
     ),
     (
         Computation.SINCE,
-        r"\bhow (?:long|many (?:years|months|weeks|days)) (?:have|has|had|is it since|ago|did|since)\b"
-        r"|\bhow long ago\b|(?:多久|多少年|几年|多长时间|几个月|多少天|几天)了|多久(?:以)?前",
+        r"\bhow (?:long|many (?:years|months|weeks|days)) (?:have|has|had|is it since|ago|since)\b"
+        r"|\bhow long ago\b|(?:多久|多少年|几年|多长时间|几个月|多少天|几天)了"
+        r"|了(?:多久|多少年|几年|多长时间)|多久(?:以)?前",
     ),
     (
         Computation.LENGTH,
         r"\bhow (?:long|many (?:days|nights|weeks))\b.{0,40}?\b(?:is|was|are|were|will|does|did|do|be|last|stay|trip)\b"
-        r"|(?:几|多少)[天晚]|多长时间",
+        r"|(?:几|多少)[天晚]|过(?:多久|几年|多少年)",
     ),
 )
 _KINDS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ASKED)
@@ -75,22 +76,24 @@ _AGED = re.compile(
 )
 _LASTED = re.compile(
     rf"\b(?P<count>{_NUMBER_WORDS}) (?P<unit>years?|months?)\b(?! (?:ago|old))"
-    rf"|(?P<han>{_HAN_NUMBER})(?P<sign>年|个月)(?!前|后|级)",
+    rf"|(?<![\d一二三四五六七八九])(?P<han>{_HAN_NUMBER})(?P<sign>年|个月)(?!前|后|级)",
     re.IGNORECASE,
 )
 _WORDS = {
     "en": {
         "age": "{age} years old on {day}.", "about_age": "{age} or {next} years old on {day}.",
         "since": "{span} on {day}.", "about_since": "About {span} on {day}.", "until": "In {count}, on {date}.",
-        "today": "Today, {date}.", "again": "{every}: next on {date}.", "length": "{count}: {period}.",
+
+        "today": "Today, {date}.", "again": ": {every}.", "length": "{count}: {period}.",
         "count": "{count} memories name it.", "years": "{n} years", "year": "1 year", "months": "{n} months",
-        "month": "1 month", "days": "{n} days", "day": "1 day",
+        "month": "1 month", "days": "{n} days", "day": "1 day", "end": ".",
     },
     "zh": {
         "age": "{day}时{age}岁。", "about_age": "{day}时{age}或{next}岁。", "since": "到{day}{span}。",
         "about_since": "到{day}大约{span}。", "until": "还有{count}：{date}。", "today": "就是今天，{date}。",
-        "again": "{every}：下一次是{date}。", "length": "{count}：{period}。", "count": "有{count}条记忆提到。",
+        "again": "，{every}。", "length": "{count}：{period}。", "count": "有{count}条记忆提到。",
         "years": "{n}年", "year": "1年", "months": "{n}个月", "month": "1个月", "days": "{n}天", "day": "1天",
+        "end": "。",
     },
 }  # fmt: skip
 
@@ -180,10 +183,7 @@ def _compute_since(passage: Passage, said: datetime, day: date, language: str, w
         start = past[0]
         is_exact = start.end - start.start <= ONE_DAY
         span = _write_span((day - start.start.date()).days, words)
-    elif found := _LASTED.search(passage.text):
-        count = read_number(found["count"] or found["han"])
-        is_years = (found["unit"] or "").lower().startswith("year") or found["sign"] == "年"
-        lasted = round(count * (DAYS_OF_YEAR if is_years else DAYS_OF_YEAR / 12))
+    elif lasted := _find_lasted(passage.text):
         span, is_exact = _write_span(lasted + (day - said.date()).days, words), False
     else:
         return ""
@@ -192,23 +192,22 @@ def _compute_since(passage: Passage, said: datetime, day: date, language: str, w
 
 def _compute_until(passage: Passage, said: datetime, day: date, language: str, words: Mapping[str, str]) -> str:
     recurrence = read_recurrence(passage.text)
-    coming = next((p.start.date() for p in _list_times(passage, said) if p.start.date() >= day), None)
-    if recurrence and (following := recurrence.next_day(day)):
-        every = write_recurrence(recurrence, language)
-        every = every[:1].upper() + every[1:]
-        return words["again"].format(every=every, date=write_day(following, language))
+    times = (period.start.date() for period in _list_times(passage, said))
+    coming = recurrence.next_day(day) if recurrence else next((at for at in times if at >= day), None)
     if coming is None:
         return ""
+    date_of = write_day(coming, language)
+    line = words["until"].format(count=_write_days((coming - day).days, words), date=date_of)
     if coming == day:
-        return words["today"].format(date=write_day(coming, language))
-    return words["until"].format(count=_write_days((coming - day).days, words), date=write_day(coming, language))
+        line = words["today"].format(date=date_of)
+    return line[:-1] + words["again"].format(every=write_recurrence(recurrence, language)) if recurrence else line
 
 
 def _compute_length(passage: Passage, said: datetime, day: date, language: str, words: Mapping[str, str]) -> str:
     periods = [event_period(passage.text, said, passage.happens)] if passage.happens else _list_times(passage, said)
     longest = max(periods, key=lambda period: period.end - period.start, default=None)
     if longest is None or longest.end - longest.start <= ONE_DAY or _is_calendar_unit(longest):
-        return ""
+        return f"{_write_span(lasted, words)}{words['end']}" if (lasted := _find_lasted(passage.text)) else ""
     count = _write_days((longest.end - longest.start).days, words)
     return words["length"].format(count=count, period=write_period(longest, language))
 
@@ -220,6 +219,16 @@ def _list_times(passage: Passage, said: datetime) -> list[Period]:
         return named
     event = event_period(passage.text, said, passage.happens)
     return [event, *(period for period in named if period.start != event.start)]
+
+
+def _find_lasted(text: str) -> int:
+    """Return the days of the years or months that a text tells of; 0 if it tells of none."""
+    found = _LASTED.search(text)
+    if found is None:
+        return 0
+    is_years = (found["unit"] or "").lower().startswith("year") or found["sign"] == "年"
+    count = read_number(found["count"] or found["han"])
+    return round(count * (DAYS_OF_YEAR if is_years else DAYS_OF_YEAR / 12))
 
 
 def _is_calendar_unit(period: Period) -> bool:
@@ -235,7 +244,7 @@ def _years_between(first: date, last: date) -> int:
 
 def _write_span(days: int, words: Mapping[str, str]) -> str:
     """Return days as years, as months if they are less than two years, or as days if less than two months."""
-    months = int(days / DAYS_OF_YEAR * 12)
+    months = int(days / DAYS_OF_YEAR * 12 + 0.1)  # years in days are rounded
     if months >= 24:
         return words["years"].format(n=months // 12)
     return words["months"].format(n=months) if months >= 2 else _write_days(days, words)

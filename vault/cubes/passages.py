@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from vault.lexicon.recurrences import read_recurrence
 from vault.lexicon.resolved_dates import event_period, write_dates
 from vault.lexicon.tokens import language_of
 from vault.lexicon.written_dates import write_day, write_period
@@ -43,9 +44,11 @@ class Passage:
         parts = [SAID[language].format(name=name)] if name else []
         parts += [write_day(self.time.date(), language)] if self.time else []
         source = SEPARATOR[language].join(parts)
-        if self.happens is not None and self.time is not None and self.happens.date() != self.time.date():
+        if self.time is None or read_recurrence(self.text) is not None:
+            return source  # "every Thursday" tells of no single day
+        if self.happens is not None and self.happens.date() != self.time.date():
             word = HAPPENS[language][self.happens < self.time]
             period = event_period(self.text, self.time, self.happens)
             return f"{source} · {word.format(day=write_period(period, language))}"
-        dates = write_dates(self.text, self.time.replace(tzinfo=UTC)) if self.time else ""  # by its local day
+        dates = write_dates(self.text, self.time.replace(tzinfo=UTC))  # by its local day
         return "; ".join(part for part in (source, dates) if part)

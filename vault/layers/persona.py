@@ -28,7 +28,7 @@ from vault.layers.traits import Dimension, dimensions, estimate_level
 from vault.models import Cube, LayerEntry, Trait, TraitEvidence
 from vault.vocabulary import EntryAction, EntryQueue, SemanticType, Source
 
-FIELDS = ("name", "gender", "birth_year", "home", "origin", "work")
+FIELDS = ("name", "gender", "birthday", "birth_year", "home", "origin", "work")
 AGENT_FIELDS = ("role", "character")
 LONGEST_NAME, LONGEST_VALUE, MOST_FIELDS = 40, 200, 50
 VALUE = "profile_value"  # in the metadata of a memory that a person wrote into the profile

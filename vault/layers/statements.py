@@ -25,9 +25,13 @@ _ZH_CLAUSE = _CLAUSE.replace("value", "chinese")
 _PATTERNS = (
     ("name", rf"\bmy name(?:'s| is) {_CLAUSE}", rf"我(?:的名字)?(?:叫|是叫){_ZH_CLAUSE}"),
     (
+        "birthday",
+        rf"\bmy birthday(?:'s| is)(?: on)? {_CLAUSE}|\bi was born on (?P<born_on>[^.,;!?\n]{{1,80}})",
+        rf"我(?:的)?生日(?:是|在)?{_ZH_CLAUSE}|我(?:是)?(?:在|于)?(?P<born_at>(?:\d{{4}}年)?\d{{1,2}}月\d{{1,2}}[日号])出?生",
+    ),
+    (
         "birth_year",
-        r"\bi was born (?:in|on) (?:the )?(?:\d{1,2}(?:st|nd|rd|th)? )?(?:of )?(?:[a-z]+ )?(?:\d{1,2},? )?"
-        r"(?P<value>(?:19|20)\d\d)",
+        r"\bi was born in (?:[a-z]+ )?(?P<value>(?:19|20)\d\d)",
         r"我(?:出生[于在]|是)?(?:(?<=[于在是])(?P<chinese>(?:19|20)\d\d)年|(?P<born>(?:19|20)\d\d)年[^，。]{0,8}出?生)",
     ),
     ("age", r"\bi(?:'m| am) (?P<value>\d{1,3}) years? old", r"我今年(?P<chinese>\d{1,3})岁"),
@@ -50,6 +54,16 @@ _PATTERNS = (
         rf"|我是(?:一?[名位个])?(?P<profession>[^，。的]{{0,8}}(?:{_ZH_JOBS}))",
     ),
 )
+# Texts that fill a field, to be searched for when a question asks for it.
+FILLING = {
+    "name": "my name is 我叫 我的名字",
+    "birthday": "I was born on my birthday is 我生日 出生",
+    "birth_year": "I was born in years old 我出生 岁",
+    "age": "I am years old 我今年 岁",
+    "home": "I live in I moved to 我住在 我搬到",
+    "origin": "I am from originally 我来自 老家",
+    "work": "I work as I work at my job 我在 工作 上班",
+}
 # Questions for fields of one's own profile, each with the fields that answer it.
 _ASKED = (
     (
@@ -58,7 +72,11 @@ _ASKED = (
         r"|我(?:的名字)?(?:叫|是)(?:什么|啥|谁)|我的名字",
     ),
     (
-        ("age", "birth_year"),
+        ("birthday",),
+        r"\bmy (?:next )?birthday\b|我(?:的)?(?:下个?)?生日",
+    ),
+    (
+        ("birthday", "birth_year", "age"),
         r"\bhow old am i\b|\bmy age\?|\b(?:when|what year) was i born|我(?:今年|现在)?(?:几岁|多大|多少岁)"
         r"|我(?:是)?(?:哪|什么时候|几几|何)年?.{0,3}(?:出生|生的)",
     ),

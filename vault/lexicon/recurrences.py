@@ -15,7 +15,7 @@ _HAN_WEEKDAYS = {sign: at % 7 for at, sign in enumerate("一二三四五六日")
 _DAY = "|".join(_WEEKDAYS)
 LONGEST_READ = 2_000  # characters of a text
 _MAY_RECUR = re.compile(
-    r"every|each|days\b|daily|birth|anniv|born|turn|hits? \d|(?:will|'ll) be"
+    r"every|each|days\b|daily|of the month|birth|anniv|born|turn|hits? \d|(?:will|'ll) be"
     r"|每|逢|天天|生日|出生|生于|纪念日|周年|就\d",
     re.IGNORECASE,
 )
@@ -30,6 +30,24 @@ _DAILY = re.compile(
     r"\b(?:every|each)\s(?:single\s)?(?:day|morning|afternoon|evening|night)\b|\bdaily\b|每[天日晚]|每个?(?:早上|晚上)|天天",
     re.IGNORECASE,
 )
+_NTH = re.compile(
+    rf"\b(?:(?P<nth>first|second|third|fourth|last)\s(?P<day>{_DAY})\s(?:of|in)\s(?:the|every|each)\smonth)\b"
+    rf"|\bevery\s(?P<every>first|third|fourth|last)\s(?P<weekday>{_DAY})\b"
+    r"|每个?月的?(?P<han>第[一二三四]|最后一)个?(?:周|星期|礼拜)(?P<sign>[一二三四五六日天])",
+    re.IGNORECASE,
+)
+_ORDINALS = {
+    "first": 1,
+    "second": 2,
+    "third": 3,
+    "fourth": 4,
+    "last": -1,
+    "第一": 1,
+    "第二": 2,
+    "第三": 3,
+    "第四": 4,
+    "最后一": -1,
+}
 _MONTHLY = re.compile(
     r"\b(?:on\s)?the\s(?P<day>\d{1,2})(?:st|nd|rd|th)\sof\s(?:every|each|the)\smonth\b"
     r"|每个?月的?(?P<han>\d{1,2}|[一二三]?十?[一二三四五六七八九十]) ?[号日]",
@@ -50,13 +68,15 @@ _NAMES = {
 @dataclass(frozen=True)
 class Recurrence:
     """The days on which something comes again: weekdays (0 is Monday; all seven: daily), a day of each month, or a
-    month and its day in each year. weeks: 2 for every other week, whose first is not known.
+    month and its day in each year. weeks: 2 for every other week, whose first is not known. nth: of its weekday in each
+    month, -1 for the last.
     """
 
     weekdays: tuple[int, ...] = ()
     month: int = 0
     day: int = 0
     weeks: int = 1
+    nth: int = 0
 
     def next_day(self, after: date) -> date | None:
         """Return the first such day from `after` on; None if it is not known."""
@@ -69,6 +89,8 @@ class Recurrence:
         """Return the recurrence rule of RFC 5545, such as `FREQ=WEEKLY;BYDAY=TU,TH`."""
         if len(self.weekdays) == len(_WEEKDAYS):
             return "FREQ=DAILY"
+        if self.nth:
+            return f"FREQ=MONTHLY;BYDAY={self.nth}{_WEEKDAYS[self.weekdays[0]][:2].upper()}"
         if self.weekdays:
             interval = f"INTERVAL={self.weeks};" if self.weeks > 1 else ""
             return f"FREQ=WEEKLY;{interval}BYDAY={','.join(_WEEKDAYS[day][:2].upper() for day in self.weekdays)}"
@@ -78,6 +100,10 @@ class Recurrence:
 
     def falls_on(self, day: date) -> bool:
         """Return whether it may come on a day."""
+        if self.nth:
+            is_last = (day + timedelta(days=7)).month != day.month
+            is_nth = is_last if self.nth < 0 else (day.day - 1) // 7 + 1 == self.nth
+            return day.weekday() in self.weekdays and is_nth
         if self.weekdays:
             return day.weekday() in self.weekdays
         return day.day == self.day and self.month in {0, day.month}
@@ -88,6 +114,8 @@ def read_recurrence(text: str) -> Recurrence | None:
     plain = fold_signs(text[:LONGEST_READ])
     if _MAY_RECUR.search(plain) is None:
         return None
+    if found := _NTH.search(plain):
+        return _read_nth(found)
     if found := _WEEKLY.search(plain):
         return Recurrence(_read_weekdays(found), weeks=2 if found["other"] else 1)
     if found := _MONTHLY.search(plain):
@@ -102,6 +130,8 @@ def write_recurrence(recurrence: Recurrence, language: str) -> str:
     is_chinese = language == "zh"
     if len(recurrence.weekdays) == len(_WEEKDAYS):
         return "每天" if is_chinese else "every day"
+    if recurrence.nth:
+        return _write_nth(recurrence, is_chinese=is_chinese)
     if recurrence.weekdays:
         names = [_NAMES["zh" if is_chinese else "en"][day] for day in recurrence.weekdays]
         if is_chinese:
@@ -113,6 +143,32 @@ def write_recurrence(recurrence: Recurrence, language: str) -> str:
             f"每年{recurrence.month}月{recurrence.day}日" if is_chinese else f"every year on {recurrence.day} {month}"
         )
     return f"每月{recurrence.day}日" if is_chinese else f"every month on day {recurrence.day}"
+
+
+def recurring_words(day: date) -> str:
+    """Return the words by which texts state what comes again on a day, in both languages."""
+    english, chinese = _NAMES["en"][day.weekday()], _NAMES["zh"][day.weekday()]
+    month = MONTH_NAMES[day.month - 1]
+    return (
+        f"every {english} {english}s the {day.day}th of every month birthday born {day.day} {month}"
+        f" 每{chinese} 每星期{chinese[1:]} 每个{chinese} 每月{day.day}号 每月{day.day}日"
+        f" 生日 {day.month}月{day.day}日 {day.month}月{day.day}号"
+    )
+
+
+def _read_nth(found: re.Match[str]) -> Recurrence:
+    if found["han"]:
+        return Recurrence((_HAN_WEEKDAYS[found["sign"]],), nth=_ORDINALS[found["han"]])
+    day, nth = found["day"] or found["weekday"], found["nth"] or found["every"]
+    return Recurrence((_WEEKDAYS.index(day.lower()),), nth=_ORDINALS[nth.lower()])
+
+
+def _write_nth(recurrence: Recurrence, *, is_chinese: bool) -> str:
+    (day,) = recurrence.weekdays
+    names = {at: name for name, at in _ORDINALS.items() if name.isascii() != is_chinese}
+    if is_chinese:
+        return f"每月{names[recurrence.nth]}个{_NAMES['zh'][day]}"
+    return f"every {names[recurrence.nth]} {_NAMES['en'][day]} of the month"
 
 
 def _read_weekdays(found: re.Match[str]) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def load_memories(actor: Actor, persona_id: UUID, turns: Sequence[PastTurn], row
     Three queries, or four with links.
     """
     member_id = Persona.objects.filter(id=persona_id).values_list("member_id", flat=True).first()
-    own = Q(persona_id=persona_id) | (Q(owner_id=member_id) if member_id else Q())
+    own = Q(persona_id=persona_id) | (Q(owner_id=member_id, persona_id=None) if member_id else Q())
     found = rows.filter(state__in=SHOWN, is_indexed=True, deleted_at=None, is_quarantined=False)
     found = found.exclude(superseded_by__isnull=False, valid_to__isnull=False)
     newest = list(found.filter(own).order_by("-id").values_list("id", flat=True)[:MOST_CANDIDATES])

@@ -20,6 +20,7 @@ LEAST = timedelta(days=14)
 FIELDS: dict[str, Promise] = {
     "name": _("Name"),
     "gender": _("Gender"),
+    "birthday": _("Birthday"),
     "birth_year": _("Born"),
     "home": _("Home"),
     "origin": _("From"),

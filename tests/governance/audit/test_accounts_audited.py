@@ -34,6 +34,7 @@ NEEDS_NO_ROW = {  # one object that a list has told of, read to be changed; no c
     ("members/<uuid:member_id>/", "get"),
     ("invitations/<uuid:invitation_id>/", "get"),
     ("api-keys/<uuid:key_id>/", "get"),
+    ("api-keys/<uuid:key_id>/requests/", "get"),  # pages ask for it again and again
 }
 
 

@@ -131,11 +131,11 @@ def test_new_value_of_a_field_is_the_answer(alice: Contract) -> None:
     ("question", "fields"),
     [
         ("who am I?", {"name"}),
-        ("How old am I", {"age", "birth_year"}),
+        ("How old am I", {"age", "birth_year", "birthday"}),
         ("Where do I come from?", {"origin"}),
         ("What is my job?", {"work"}),
         ("我叫啥", {"name"}),
-        ("我今年多大？", {"age", "birth_year"}),
+        ("我今年多大？", {"age", "birth_year", "birthday"}),
         ("我做什么工作？", {"work"}),
         ("What do I do on Fridays?", set()),
         ("Where does my sister live?", set()),

@@ -12,6 +12,13 @@ STATED = [
     ("Every other Friday we play.", "WEEKLY;INTERVAL=2;BYDAY=FR", "every other Friday", None),
     ("I run every morning.", "DAILY", "every day", SUNDAY),
     ("It is due on the 1st of every month.", "MONTHLY;BYMONTHDAY=1", "every month on day 1", date(2026, 12, 1)),
+    (
+        "We meet on the last Friday of every month.",
+        "MONTHLY;BYDAY=-1FR",
+        "every last Friday of the month",
+        date(2026, 12, 25),
+    ),
+    ("每月第一个周一开会。", "MONTHLY;BYDAY=1MO", "每月第一个周一", date(2026, 12, 7)),
     ("My birthday is 3 June.", "YEARLY;BYMONTH=6;BYMONTHDAY=3", "every year on 3 June", date(2027, 6, 3)),
     ("I'll be 35 on 8 May.", "YEARLY;BYMONTH=5;BYMONTHDAY=8", "every year on 8 May", date(2027, 5, 8)),
     ("I was born on 29 February 1992.", "YEARLY;BYMONTH=2;BYMONTHDAY=29", "every year on 29 February", LEAP_DAY),

@@ -47,7 +47,7 @@ def turns(alice: Contract, facts: list[str]) -> str:
 
 
 def working_set(client: Contract, persona: UUID, session: str = "") -> list[dict[str, Any]]:
-    reply = client.get(f"personas/{persona}/working-set/" + (f"?session={session}" if session else ""))
+    reply = client.get(f"personas/{persona}/working-set/" + (f"?session_id={session}" if session else ""))
     assert reply.status == 200, reply
     found: list[dict[str, Any]] = reply.json["results"]
     return found

@@ -16,6 +16,7 @@ from vault.lexicon.concepts import base_forms
 from vault.lexicon.dates import find_named_times
 from vault.lexicon.dates import fold_signs as plain_signs
 from vault.lexicon.entities import entities
+from vault.lexicon.recurrences import read_recurrence
 from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, terms
 from vault.reader.rules.answer_model import FEATURES, LEAST, lead_of, load_answer_model
@@ -399,7 +400,8 @@ def _kind_match(asked: QuestionParts, passage: Passage) -> float:
     """Return how well the passage has the kind of content that the question asks for, 0..1."""
     text = passage.text.casefold()
     if asked.kind is QuestionKind.WHEN:
-        return 1.0 if next(find_named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
+        is_timed = next(find_named_times(plain_signs(passage.text)), None) or read_recurrence(passage.text)
+        return 1.0 if is_timed else 0.5 if _PAST.search(text) else 0.2
     needed = _NEEDED.get(asked.kind)
     if needed is not None:
         return 1.0 if needed.search(text) else 0.0

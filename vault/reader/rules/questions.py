@@ -68,13 +68,19 @@ _LIST = re.compile(
     r"|哪(?:些|几(?!天|年|号|点|个月)|两|三)|都(?:有|是|叫|去过?|会|学|养|吃|用|喜欢)(?:过|了)?(?:些)?(?:谁|什么|哪)|谁和谁|分别"
     r"|(?:列出|说说|数数).{0,4}(?:所有|全部|我)|(?:所有|全部)的?|(?:几|多少)(?:个(?!月|小时)|位|只|种|家|门|本)"
 )
+_OF_A_DAY = re.compile(r"\b(?:what|anything|plans?|free|busy|calendar|schedule)\b|什么|啥|安排|计划|日程|有空|有事")
+_PLANS = re.compile(
+    r"\b(?:what(?:'s)?|anything|do|does|did|is|are|am|was|were|have|has|had|will|be|going|on|planned|plans?|scheduled?"
+    r"|calendar|appointments?|events?|happen(?:s|ing|ed)?|free|busy|there|i|we|my|our|me|us|to|for|in|the|up|doing|at|of|any)\b"
+    r"|什么|有[空事]?|啥|安排|计划|日程|事情?|要|做|干|我们?|是|吗|呢|的|在|忙|空|哪些|活动|这天|那天"
+)
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|our|us|i'm|i've|am)\b|[我咱]")
 # After marks at the end were removed: a search for marks up to an end would begin anew at each of them.
 _TAG = re.compile(r"(?:,? ?\b(?:right|correct|isn't it|don't i|true|is that right|ok)|[，,]?(?:对[吧吗]|是吧|吗|呢))$")
 _PRONOUNS = tuple("我你您咱")  # at the beginning of what looks like a name
 _PARTICLES = re.compile("[的了呢]|[我你您咱]们?")
 _LIGHT_WORDS = (
-    "去 要 办 人 来 是 会 多 在 do did happen use used have had go make made get name call type kind thing work "
+    "待 呆 去 要 办 人 来 是 会 多 在 do did happen use used have had go make made get name call type kind thing work "
     "somebody someone anything else one old many much long now still"
 )
 _LIGHT = base_forms([*_LIGHT_WORDS.split(), *sorted(DULL_WORDS)])
@@ -116,6 +122,8 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     question = question[:LONGEST_QUESTION]
     folded = _fold_question(question)
     kind = next((kind for kind, pattern in _KINDS if pattern.search(folded)), QuestionKind.WHAT)
+    if _asks_for_day(folded):
+        kind = QuestionKind.TOPICS
     bare = _drop_times(_TAG.sub("", _strip_marks(folded)))
     concepts, rest = find_concepts(bare)
     named = [name.removeprefix("的") for name in entities(question) if not name.startswith(_PRONOUNS)]
@@ -137,6 +145,14 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
         is_english=language_of(question) == "en",
         is_list=asks_for_list(question),
     )
+
+
+def _asks_for_day(folded: str) -> bool:
+    """Return whether a question asks for all of a time and nothing else: "what do I have on 3 December?"."""
+    rest = remove_times(folded)
+    if rest == folded or _OF_A_DAY.search(folded) is None:
+        return False
+    return not any(map(str.isalnum, _PLANS.sub("", rest)))
 
 
 def _fold_question(question: str) -> str:
