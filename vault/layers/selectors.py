@@ -319,7 +319,7 @@ def _read_keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[st
     ids = {cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id}
     readable = list(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
     opened = cubes_read(actor=actor, cube_ids=readable, verb=Verb.MEMORY_READ, is_use=False)
-    words = {view.cube.id: view.words.keywords[:4] for view in opened if _says_something(view.words)}
+    words = {view.cube.id: view.words.keywords[:4] for view in opened if says_something(view.words)}
     return {
         page.id: [
             word.casefold()
@@ -331,6 +331,6 @@ def _read_keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[st
     }
 
 
-def _says_something(words: Words) -> bool:
+def says_something(words: Words) -> bool:
     """Return whether a side of a page has text besides the quotes and fixed phrases of an answer without a model."""
     return not words.quotes and bool(own_words(words.content))

@@ -19,7 +19,7 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.layers.persona import entries_list, profile_get
 from vault.layers.rules import fit
-from vault.layers.selectors import pages_view, persona_authorize, segments_list, stm_list
+from vault.layers.selectors import PageView, pages_view, persona_authorize, says_something, segments_list, stm_list
 from vault.layers.services import persona_of_member
 from vault.models import Cube, LayerEntry, Page, WorkingSet
 from vault.models.cube import PINNED
@@ -74,7 +74,7 @@ def working_set(*, actor: Actor, persona_id: UUID, session: str = "", budget: in
         pinned = [Preloaded(cube_id, "pinned", 1.0, 0) for cube_id in _pinned_ids(actor, persona_id)]
         items += _open(actor, _keep_readable(actor, [*pinned, *preloaded_list(actor, persona_id, session)]))
         recent = stm_list(actor=actor, persona_id=persona_id, pages=First(7))
-        items += [WorkingItem(side, "recent") for page in recent for side in (page.query, page.response) if side]
+        items += [WorkingItem(side, "recent") for page in recent for side in _list_sides(page)]
         hot = segments_list(actor=actor, persona_id=persona_id, pages=First(HOT))
         newest = (
             Page.objects.filter(segment__in=[segment.row.id for segment in hot])
@@ -82,12 +82,17 @@ def working_set(*, actor: Actor, persona_id: UUID, session: str = "", budget: in
             .order_by("segment", "-id")
         )
         last = pages_view(actor, list(newest.distinct("segment")))
-        items += [WorkingItem(side, "hot_topic") for page in last for side in (page.query, page.response) if side]
+        items += [WorkingItem(side, "hot_topic") for page in last for side in _list_sides(page)]
         entries = entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(ENTRIES))
         items += [WorkingItem(entry.view, "new_entry") for entry in entries]
     first = {item.view.cube.id: item for item in reversed(items)}
     ordered = [item for item in items if first[item.view.cube.id] is item]
     return fit(ordered, lambda item: item.tokens, budget)
+
+
+def _list_sides(page: PageView) -> list[CubeView]:
+    """Return the question and the answer of a page, without answers that only quote or say a fixed phrase."""
+    return [side for side in (page.query, page.response) if side and says_something(side.words)]
 
 
 def turn_working_set(

@@ -16,7 +16,7 @@ from vault.models.index import WHOLE
 from vault.providers.ports import Matrix
 from vault.retrieval.queries import SHOWN
 from vault.scheduler.rules import Candidate, Memories, PastTurn
-from vault.vocabulary import LinkKind, SemanticType
+from vault.vocabulary import EXTRACTIVE, LinkKind, SemanticType
 
 MOST_CANDIDATES = 2_000  # memories that are looked at for one turn: the newest, and those that the last turns found
 PACKED = Func(F("vector"), function="halfvec_send", output_field=BinaryField())  # a tenth of the time of its text
@@ -37,7 +37,8 @@ def load_turns(actor: Actor, persona_id: UUID, *, latest: int, stream_id: UUID |
 
 
 def load_memories(actor: Actor, persona_id: UUID, turns: Sequence[PastTurn], rows: QuerySet[Cube]) -> Memories:
-    """Return the memories of a persona that may be preloaded. rows: those to which the caller limits them.
+    """Return the memories of a persona that may be preloaded: no answers that only quote others. rows: those to which
+    the caller limits them.
 
     Three queries, or four with links.
     """
@@ -45,6 +46,7 @@ def load_memories(actor: Actor, persona_id: UUID, turns: Sequence[PastTurn], row
     own = Q(persona_id=persona_id) | (Q(owner_id=member_id, persona_id=None) if member_id else Q())
     found = rows.filter(state__in=SHOWN, is_indexed=True, deleted_at=None, is_quarantined=False)
     found = found.exclude(superseded_by__isnull=False, valid_to__isnull=False)
+    found = found.exclude(id__in=Turn.objects.filter(model=EXTRACTIVE, answer_id__isnull=False).values("answer_id"))
     newest = list(found.filter(own).order_by("-id").values_list("id", flat=True)[:MOST_CANDIDATES])
     named = {cube_id for turn in turns for cube_id in (*turn.used, *turn.found)}
     wanted = found.filter(id__in=named.union(newest))

@@ -62,6 +62,22 @@ def test_turn_preloads_what_the_next_one_may_need(world: World, alice: Contract,
     assert 0 < by_id[facts[0]]["score"] <= 1
 
 
+def test_set_names_no_answer_and_nothing_told_to_another_persona(
+    world: World, alice: Contract, turns: str, facts: list[str]
+) -> None:
+    own = persona_of(world, "alice")
+    other = alice.post("personas/", {"name": "Alpha"}).json["id"]
+    secret = alice.add("Caroline hides a greyhound's key under the sofa.", persona=other)["id"]
+    run_jobs()
+    assert alice.post(turns, {"content": "Caroline is kind to the greyhound."}).status == 201
+    run_jobs()
+    found = {item["memory_id"] for item in working_set(alice, own)}
+    assert facts[0] in found
+    assert secret not in found
+    shown = [alice.get(f"memories/{memory_id}/").json for memory_id in found]
+    assert [memory["content"] for memory in shown if memory["speaker"] == "assistant"] == []
+
+
 def test_next_turn_counts_what_it_used_of_the_set(world: World, alice: Contract, turns: str) -> None:
     assert alice.post(turns, {"content": QUESTIONS[1]}).json["citations"]
     run_jobs()
