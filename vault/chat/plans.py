@@ -162,7 +162,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             query=call.rewritten, top_k=count, conversation_id=asked.conversation_id, with_messages=True
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-        hits = _add_found(actor, search, hits, _list_part_queries(search.query, hits))
+        hits = _add_hits_of(actor, search, hits, _list_part_queries(search.query, hits))
         about = _put_profile_first(actor, call.rewritten, hits, _select_about(call.rewritten, hits))
     now = datetime.now(UTC)
     excluded = asked.excluded | _collect_ids([hit for hit in hits if asked.excluded.intersection(hit.view.parents)])
@@ -219,7 +219,7 @@ def _list_part_queries(question: str, hits: Sequence[Hit]) -> list[str]:
     return [f"{links[0].rest} {' '.join(dict.fromkeys(link.name for link in links[1:]))}"] if links else []
 
 
-def _add_found(actor: Actor, search: SearchQuery, hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
+def _add_hits_of(actor: Actor, search: SearchQuery, hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
     """Add what other queries find, below what the search finds by itself."""
     found = {hit.view.cube.id: hit for hit in hits}
     for query in queries:
