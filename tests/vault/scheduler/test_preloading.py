@@ -62,7 +62,7 @@ def test_turn_preloads_what_the_next_one_may_need(world: World, alice: Contract,
     assert 0 < by_id[facts[0]]["score"] <= 1
 
 
-def test_set_names_no_answer_and_nothing_told_to_another_persona(
+def test_set_names_no_answer_and_nothing_of_another_persona(
     world: World, alice: Contract, turns: str, facts: list[str]
 ) -> None:
     own = persona_of(world, "alice")
