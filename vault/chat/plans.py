@@ -162,7 +162,8 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             query=call.rewritten, top_k=count, conversation_id=asked.conversation_id, with_messages=True
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-        hits = _add_hits_of(actor, search, hits, _list_part_queries(search.query, hits))
+        parts = [replace(search, query=query) for query in _list_part_queries(search.query, hits)]
+        hits = _add_hits_of(actor, hits, parts)
         about = _put_profile_first(actor, call.rewritten, hits, _select_about(call.rewritten, hits))
     now = datetime.now(UTC)
     excluded = asked.excluded | _collect_ids([hit for hit in hits if asked.excluded.intersection(hit.view.parents)])
@@ -219,12 +220,11 @@ def _list_part_queries(question: str, hits: Sequence[Hit]) -> list[str]:
     return [f"{links[0].rest} {' '.join(dict.fromkeys(link.name for link in links[1:]))}"] if links else []
 
 
-def _add_hits_of(actor: Actor, search: SearchQuery, hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
-    """Add what other queries find, below what the search finds by itself."""
+def _add_hits_of(actor: Actor, hits: Sequence[Hit], searches: Sequence[SearchQuery]) -> list[Hit]:
+    """Add what other searches find, below what was found before."""
     found = {hit.view.cube.id: hit for hit in hits}
-    for query in queries:
-        part = replace(search, query=query)
-        for hit in memories_search(actor=actor, search=part, permission=Permission.CONVERSATION_USE):
+    for search in searches:
+        for hit in memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE):
             found.setdefault(hit.view.cube.id, hit)
     return list(found.values())
 
@@ -415,21 +415,18 @@ def _find_topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hi
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     for time_range in latest[:1]:
         if time_range.end - time_range.start <= SHORT_RANGE:
-            hits = _add_lasting(actor, search, hits, time_range)
+            hits = _add_hits_of(actor, hits, _search_lasting(search, time_range))
     found = ([hit for hit in hits if _falls_within(hit, time_range)] for time_range in latest)
     return next((inside for inside in found if inside), [])
 
 
-def _add_lasting(actor: Actor, search: SearchQuery, hits: Sequence[Hit], span: TimeRange) -> list[Hit]:
-    """Add what began before a day and may last into it, and what may come again on it."""
+def _search_lasting(search: SearchQuery, span: TimeRange) -> list[SearchQuery]:
+    """Return searches for what began before a day and may last into it, and for what may come again on it."""
     begins = {"gte": (span.start - LONGEST_EVENT).isoformat(), "lt": span.end.isoformat()}
-    begun = replace(search, filters={**(search.filters or {}), "event_time": begins}, top_k=CONSIDERED_OF_LIST)
-    again = replace(search, query=recurring_words(span.start.date()), top_k=CONSIDERED_OF_LIST)
-    found = {hit.view.cube.id: hit for hit in hits}
-    for part in (begun, again):
-        for hit in memories_search(actor=actor, search=part, permission=Permission.CONVERSATION_USE):
-            found.setdefault(hit.view.cube.id, hit)
-    return list(found.values())
+    return [
+        replace(search, filters={**(search.filters or {}), "event_time": begins}, top_k=CONSIDERED_OF_LIST),
+        replace(search, query=recurring_words(span.start.date()), top_k=CONSIDERED_OF_LIST),
+    ]
 
 
 def _hit_time(hit: Hit) -> datetime:
