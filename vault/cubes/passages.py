@@ -44,11 +44,14 @@ class Passage:
         parts = [SAID[language].format(name=name)] if name else []
         parts += [write_day(self.time.date(), language)] if self.time else []
         source = SEPARATOR[language].join(parts)
-        if self.time is None or read_recurrence(self.text) is not None:
+        if self.time is None:
+            return source
+        recurrence = read_recurrence(self.text)
+        event = self.happens if self.happens is not None and self.happens.date() != self.time.date() else None
+        if recurrence is not None and (event is None or recurrence.is_told_by(event.date())):
             return source  # "every Thursday" tells of no single day
-        if self.happens is not None and self.happens.date() != self.time.date():
-            word = HAPPENS[language][self.happens < self.time]
-            period = event_period(self.text, self.time, self.happens)
-            return f"{source} · {word.format(day=write_period(period, language))}"
+        if event is not None:
+            word = HAPPENS[language][event < self.time]
+            return f"{source} · {word.format(day=write_period(event_period(self.text, self.time, event), language))}"
         dates = write_dates(self.text, self.time.replace(tzinfo=UTC))  # by its local day
         return "; ".join(part for part in (source, dates) if part)

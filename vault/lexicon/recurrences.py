@@ -84,6 +84,10 @@ class Recurrence:
             return None
         return next((day for day in (after + timedelta(days=at) for at in range(366 * 8)) if self.falls_on(day)), None)
 
+    def is_told_by(self, day: date) -> bool:
+        """Return whether a day that the text names is only one of its days: that of a birthday, or next Thursday."""
+        return bool(self.month) or self.falls_on(day)
+
     @property
     def rule(self) -> str:
         """Return the recurrence rule of RFC 5545, such as `FREQ=WEEKLY;BYDAY=TU,TH`."""

@@ -41,7 +41,11 @@ def event_element(view: CubeView) -> str:
     """
     cube = view.cube
     event = localise_event(cube.happens_at)
-    if event is None or view.recurrence or event.date() == timezone.localtime(cube.stated_at).date():
+    if (
+        event is None
+        or (view.recurrence and view.recurrence.is_told_by(event.date()))
+        or event.date() == timezone.localtime(cube.stated_at).date()
+    ):
         return ""
     day = date_format(event, "MONTH_DAY_FORMAT" if event.year == timezone.localtime().year else "DATE_FORMAT")
     period = event_period(view.words.content, cube.stated_at, event)

@@ -78,6 +78,14 @@ def test_age_is_answered_and_goes_with_the_memory_that_tells_it(world: World) ->
     assert "[=" not in left
 
 
+def test_quote_tells_the_day_of_an_event_and_not_a_day_that_comes_again() -> None:
+    moved = "Anna moved to Lisbon in March and works from the office on Tuesdays."
+    happened = Passage(moved, "user", SAID, happens=datetime(2024, 3, 1, tzinfo=UTC)).line(1)
+    assert "happened March 2024" in happened
+    weekly = Passage("I have choir every Thursday.", "user", SAID, happens=datetime(2025, 3, 6, tzinfo=UTC)).line(1)
+    assert "6 March" not in weekly
+
+
 def test_day_is_answered_by_what_lasts_into_it_and_what_comes_again(world: World) -> None:
     alice = contract(world, "alice")
     for text in (
