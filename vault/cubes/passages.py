@@ -48,7 +48,7 @@ class Passage:
             return source
         recurrence = read_recurrence(self.text)
         event = self.happens if self.happens is not None and self.happens.date() != self.time.date() else None
-        if recurrence is not None and (event is None or recurrence.is_told_by(event.date())):
+        if recurrence is not None and (event is None or recurrence.stands_for(event.date())):
             return source  # "every Thursday" tells of no single day
         if event is not None:
             word = HAPPENS[language][event < self.time]

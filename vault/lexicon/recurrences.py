@@ -84,7 +84,7 @@ class Recurrence:
             return None
         return next((day for day in (after + timedelta(days=at) for at in range(366 * 8)) if self.falls_on(day)), None)
 
-    def is_told_by(self, day: date) -> bool:
+    def stands_for(self, day: date) -> bool:
         """Return whether a day that the text names is only one of its days: that of a birthday, or next Thursday."""
         return bool(self.month) or self.falls_on(day)
 

@@ -43,7 +43,7 @@ def event_element(view: CubeView) -> str:
     event = localise_event(cube.happens_at)
     if (
         event is None
-        or (view.recurrence and view.recurrence.is_told_by(event.date()))
+        or (view.recurrence and view.recurrence.stands_for(event.date()))
         or event.date() == timezone.localtime(cube.stated_at).date()
     ):
         return ""
