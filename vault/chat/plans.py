@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.timezone import localdate
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid, TooLarge
 from governance.ids import uuid7
@@ -142,13 +143,9 @@ class TurnSettings:
 def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     """Search for memories that answer a question. Writes: AuditEntry naming the memories.
 
-    content: 1..MAX_CONTENT_CHARACTERS characters. The plan does not yet have the earlier turns for the model. Raises
-    Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable.
+    content: as `question_admit` returned it. The plan does not yet have the earlier turns for the model. Raises
+    Forbidden; Unavailable.
     """
-    _check_content(content)
-    if asked.models:
-        tokens_check(actor, usage_count)
-    content = question_screen(actor, content)
     reading = message_read(
         actor, content, memory_call(content, said_at=datetime.now(UTC), past=asked.past), asked.models
     )
@@ -159,7 +156,11 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     if not about:
         count = CONSIDERED_OF_LIST if asks_for_list(call.rewritten) else CONSIDERED
         search = SearchQuery(
-            query=call.rewritten, top_k=count, conversation_id=asked.conversation_id, with_messages=True
+            query=call.rewritten,
+            top_k=count,
+            conversation_id=asked.conversation_id,
+            with_messages=True,
+            is_filled=False,
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         parts = [replace(search, query=query) for query in _list_part_queries(search.query, hits)]
@@ -467,9 +468,17 @@ def _quoted_first(actor: Actor, question: str, hits: Sequence[Hit], goal: Hit | 
     return [hits[at] for at in quoted], [hit for at, hit in enumerate(hits) if at not in quoted]
 
 
-def question_screen(actor: Actor, question: str) -> str:
-    """Return the question after the PII policy was applied. Raises PiiRefused; PiiUnavailable."""
-    draft = CubeDraft(content=question, speaker=MessageRole.USER, source=Source.CHAT)
+def question_admit(*, actor: Actor, asked: TurnSettings, content: str) -> str:
+    """Return a question after the PII policy was applied. Use inside `acting`.
+
+    content: 1..MAX_CONTENT_CHARACTERS characters. Raises Forbidden; Invalid; TooLarge; QuotaExceeded (no model tokens
+    are left this month); PiiRefused; PiiUnavailable.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    _check_content(content)
+    if asked.models:
+        tokens_check(actor, usage_count)
+    draft = CubeDraft(content=content, speaker=MessageRole.USER, source=Source.CHAT)
     return screen_drafts(actor=actor, drafts=[draft])[0].content
 
 

@@ -25,6 +25,7 @@ from governance.vocabulary import Permission, Verb
 from vault.chat.rules import Agent, count_past_turns, make_title
 from vault.content.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quotes
+from vault.cubes.visibility import visible_ids
 from vault.layers.persona_scope import scope_to_conversation
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
 from vault.retrieval.queries import SearchQuery
@@ -294,7 +295,7 @@ def turn_memories_list(*, actor: Actor, conversation_id: UUID, turn: TurnView) -
     with acting(actor):
         reader = scope_to_conversation(actor, conversation_locate(actor, conversation_id))
         ids = [row.memory_id for row in turn.retrieved]
-        readable = set(Cube.objects.visible_to(reader).filter(id__in=ids).values_list("id", flat=True))
+        readable = visible_ids(reader, ids)
         shown = [cube_id for cube_id in ids if cube_id in readable]
         views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=shown)}
         record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(views))

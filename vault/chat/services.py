@@ -24,7 +24,7 @@ from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.answers import Answering, answer_pieces
 from vault.chat.attribution import attribute_sentences
 from vault.chat.memory_changes import CONFIRMED, turn_operate
-from vault.chat.plans import TurnPlan, TurnSettings, fixed_plan, question_screen, turn_plan
+from vault.chat.plans import TurnPlan, TurnSettings, fixed_plan, question_admit, turn_plan
 from vault.chat.rules import LONGEST_MARKER, Agent, PastTurn, markers_in, phrase_extract
 from vault.chat.selectors import (
     Citation,
@@ -189,8 +189,11 @@ def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = ConversationDraft()
-    speaker = turn_speaker(actor=actor, conversation_id=None)
-    plan = turn_plan(speaker, TurnSettings(draft.id, tuple(models_list(actor))), content)
+    with acting(actor):
+        speaker = turn_speaker(actor=actor, conversation_id=None)
+        asked = TurnSettings(draft.id, tuple(models_list(actor)))
+        content = question_admit(actor=speaker, asked=asked, content=content)
+    plan = turn_plan(speaker, asked, content)
     conversation_create(actor=actor, draft=draft)
     return plan
 
@@ -213,11 +216,12 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
             raised=frozenset(goal_id for goal_id in raised if goal_id is not None),
             raises_goals=conversation.raises_goals,
         )
+        content = question_admit(actor=actor, asked=asked, content=content)
     before = _find_past_turns(actor, conversation, content)
     if before and before[-1].intent in CONFIRMED and confirms(content):
         done = turn_operate(actor=actor, conversation_id=conversation_id, turn_id=before[-1].id)
         reply = phrase_extract(before[-1].question, done.reply)
-        return fixed_plan(actor, asked, question_screen(actor, content), reply)
+        return fixed_plan(actor, asked, content, reply)
     past_questions = tuple(turn.question for turn in before if turn.question)
     plan = turn_plan(actor, replace(asked, past=past_questions), content)
     persona = conversation.agent_persona
@@ -270,7 +274,7 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
         if said and watch.allows():
             turn_store(plan=plan, answer=answer_make(plan, said, completion, answering, TurnEnd.INTERRUPTED))
         raise
-    watch.ask(now=True)
+    watch.ask(now=answering.model is not None)
     if not cited and answering.model is not None and (plan.evidence or plan.intent is Intent.SEARCH):
         said = attribute_sentences(said, plan.given, plan.asked)[: settings.MAX_CONTENT_CHARACTERS]
         yield from (Cited(plan.citations[marker - 1]) for marker in markers_in(said, len(plan.citations)))

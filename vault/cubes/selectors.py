@@ -27,6 +27,7 @@ from vault.cubes.quotes import quotes_open
 from vault.cubes.reader_words import SealedVersion, open_for_reader, seal_versions
 from vault.cubes.rows import CubeRow, cube_rows
 from vault.cubes.versions import visible_versions
+from vault.cubes.visibility import visible_ids
 from vault.lexicon.calendar_units import ONE_DAY
 from vault.lexicon.recurrences import LONGEST_READ, Recurrence, read_recurrence
 from vault.lexicon.resolved_dates import event_period
@@ -269,9 +270,7 @@ def versions_view(
 
 def _find_readable(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID]:
     """Return the ids that the actor may read. One query; none for no ids."""
-    if not cube_ids:
-        return frozenset()
-    return frozenset(Cube.objects.visible_to(actor).filter(id__in=cube_ids).values_list("id", flat=True))
+    return frozenset(visible_ids(actor, cube_ids)) if cube_ids else frozenset()
 
 
 def _make_view(row: CubeRow, words: Words, readable: Collection[UUID], passages: Passages) -> CubeView:

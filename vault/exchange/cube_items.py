@@ -12,6 +12,7 @@ from governance.privacy.services import subject_view
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import readable_versions
+from vault.cubes.visibility import visible_ids
 from vault.exchange.items import Item, ItemVersion, Origin
 from vault.models import Cube, CubeSource
 from vault.models.cube import IS_HELD
@@ -61,7 +62,7 @@ def cube_items(
 
 def _find_readable_ids(actor: Actor, sources: Sequence[CubeSource]) -> set[UUID]:
     ids = {source.source_id for source in sources}
-    return set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
+    return visible_ids(actor, ids) if ids else set()
 
 
 def _make_item(cube: Any, views: Sequence[VersionView], sources: Sequence[CubeSource]) -> Item | None:

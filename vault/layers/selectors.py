@@ -23,6 +23,7 @@ from governance.vocabulary import Permission, Verb
 from vault.content.words import Quote, Words
 from vault.cubes.quotes import quotes_open
 from vault.cubes.selectors import CubeView, cubes_read, record_quotes
+from vault.cubes.visibility import visible_ids
 from vault.layers.constants import constants_in_force
 from vault.layers.rules import Constants, SegmentState, heat_parts
 from vault.layers.scores import hot_segments, order_by_heat
@@ -248,7 +249,7 @@ def pages_view(actor: Actor, pages: Sequence[Page]) -> list[PageView]:
     Raises KeyUnavailable. Writes: AuditEntry ….
     """
     ids = {cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id}
-    readable = set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
+    readable = visible_ids(actor, ids)
     named = [cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id in readable]
     opened = cubes_read(actor=actor, cube_ids=list(dict.fromkeys(named)), verb=Verb.MEMORY_READ, is_use=False)
     views = {view.cube.id: view for view in opened}
@@ -317,7 +318,7 @@ def _segments_view(actor: Actor, rows: Sequence[Segment], constants: Constants) 
 
 def _read_keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[str]]:
     ids = {cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id}
-    readable = list(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
+    readable = list(visible_ids(actor, ids))
     opened = cubes_read(actor=actor, cube_ids=readable, verb=Verb.MEMORY_READ, is_use=False)
     words = {view.cube.id: view.words.keywords[:4] for view in opened if says_something(view.words)}
     return {

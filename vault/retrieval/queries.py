@@ -28,8 +28,9 @@ class SearchQuery:
 
     is_use: the search counts as a use of its results; false while a person types. weights: replace those of the mode.
     conversation_id: the conversation that asks. prefer: the statements to rank first among matching ones.
-    with_messages: also return messages that state nothing, such as "At the market" after a question. With both personas
-    and namespaces, the search returns the memories of either.
+    with_messages: also return messages that state nothing, such as "At the market" after a question. is_filled: where
+    fewer match, the newest memories fill the list. With both personas and namespaces, the search returns the memories
+    of either.
     """
 
     query: str = field(repr=False)
@@ -50,6 +51,7 @@ class SearchQuery:
     conversation_id: UUID | None = None
     prefer: Preference | None = None
     with_messages: bool = False
+    is_filled: bool = True
 
     @property
     def restricting_namespaces(self) -> tuple[str, ...]:

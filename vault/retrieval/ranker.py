@@ -87,7 +87,7 @@ def fill_results(scope: Scope, question: Question, found: list[Ranked], limit: i
     A search with `min_score` is not filled, because the added memories would score 0. Runs one query if results are
     missing, and a second one in an open search.
     """
-    if scope.search.min_score > 0:
+    if scope.search.min_score > 0 or not scope.search.is_filled:
         return found
     if len(found) < limit:
         found = found + list_newest(scope.select_cubes(question.statistics.namespaces), found, limit - len(found))

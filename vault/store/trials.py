@@ -16,7 +16,8 @@ from governance.ids import uuid7
 from governance.outbox.services import emit, is_asked
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.selectors import cubes_view
-from vault.models import Cube, Listing, PackTrial, PackVersion, Turn
+from vault.cubes.visibility import visible_ids
+from vault.models import Listing, PackTrial, PackVersion, Turn
 from vault.packs.excerpts import TrialIndex, round_vectors, share_of, trial_open
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
@@ -119,7 +120,7 @@ def questions_last(*, actor: Actor) -> list[str]:
         rows = Turn.objects.filter(tenant_id=actor.tenant_id, conversation__member_id=actor.member_id)
         newest = rows.filter(conversation__deleted_at=None, question__isnull=False).order_by("-id")
         ids = list(newest.values_list("question_id", flat=True)[: 4 * MOST_QUESTIONS])
-        readable = set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
+        readable = visible_ids(actor, ids)
         views = cubes_view(actor=actor, cube_ids=[cube_id for cube_id in ids if cube_id in readable])
         if views:
             shown = [view.cube.id for view in views]
