@@ -33,7 +33,14 @@ from vault.api.schema import (
     TurnListSchema,
 )
 from vault.chat.plans import TurnPlan
-from vault.chat.selectors import TurnView, conversation_get, conversations_list, turn_shows, turns_list
+from vault.chat.selectors import (
+    TurnView,
+    conversation_get,
+    conversation_require,
+    conversations_list,
+    turn_shows,
+    turns_list,
+)
 from vault.chat.services import (
     ConversationChanges,
     ConversationDraft,
@@ -162,7 +169,7 @@ class TurnsView(ApiView):
         With `Accept: text/event-stream` it is streamed as events `token`, `citation`, and `done` or `error`.
         """
         actor = self.actor().within(Channel.CHAT)
-        conversation_get(actor=actor, conversation_id=conversation_id)
+        conversation_require(actor=actor, conversation_id=conversation_id)
         refuse_unknown_parameters(request, "provenance")
         proven = flag(request, "provenance")
         body = read(TurnInput, request)

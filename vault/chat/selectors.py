@@ -141,6 +141,7 @@ class TurnView:
     currency: str = ""
     cached_tokens: int = 0  # among prompt_tokens
     failed_models: tuple[str, ...] = ()  # those that were asked before and gave no answer
+    message_ids: tuple[UUID, ...] = ()  # of the memories of question and answer, as far as they are there
 
     @property
     def extractive(self) -> bool:
@@ -219,6 +220,12 @@ def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView
         row = conversation_locate(actor, conversation_id)
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=[row.id])
         return conversation_views(actor, [row])[0]
+
+
+def conversation_require(*, actor: Actor, conversation_id: UUID) -> None:
+    """Check that the actor may ask in a conversation. Raises NotFound; Forbidden. One query."""
+    with acting(actor):
+        conversation_locate(actor, conversation_id)
 
 
 def conversation_agent(*, actor: Actor, conversation: ConversationView) -> Agent | None:
@@ -418,7 +425,12 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
         currency=row.currency,
         failed_models=tuple(row.failed_models),
         cached_tokens=row.cached_tokens,
+        message_ids=message_ids_of(row),
     )
+
+
+def message_ids_of(row: Turn) -> tuple[UUID, ...]:
+    return tuple(cube_id for cube_id in (row.question_id, row.answer_id) if cube_id is not None)
 
 
 def load_retrieved(row: Turn) -> tuple[Retrieved, ...]:
@@ -428,9 +440,8 @@ def load_retrieved(row: Turn) -> tuple[Retrieved, ...]:
 
 def turn_shows(turn: TurnView) -> tuple[UUID, ...]:
     """Return all ids that a reply with this turn shows: the conversation, question, answer and cited memories."""
-    stored = Turn.objects.values_list("conversation_id", "question_id", "answer_id").get(id=turn.id)
     cited = (citation.memory_id for citation in turn.citations)
-    return (*(citation for citation in stored if citation is not None), *cited)
+    return (turn.conversation_id, *turn.message_ids, *cited)
 
 
 def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:

@@ -12,7 +12,7 @@ from governance.vocabulary import Permission, Verb
 from vault.chat.answers import Answering
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import Extract, count_tokens_used, markers_in
-from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved
+from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved, message_ids_of
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.usage import usage_count
@@ -142,6 +142,7 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
         currency=turn.currency,
         failed_models=tuple(turn.failed_models),
         cached_tokens=turn.cached_tokens,
+        message_ids=message_ids_of(turn),
     )
 
 
