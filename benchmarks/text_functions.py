@@ -40,6 +40,7 @@ from vault.embeddings.passages import split_passages
 from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
 from vault.index.terms import index_of, text_index
+from vault.layers.own_facts import GROUPS, asked_group, belongs_to
 from vault.layers.statements import agent_statements, asked_fields, find_slot, is_about_self, reconcile
 from vault.layers.traits import trait_signs
 from vault.lexicon.entities import entities, find_asked_entities
@@ -341,7 +342,7 @@ FUNCTIONS = (
         lambda text: (memory_call(text, said_at=NOW, past=[text]), confirms(text)),
         {
             f"{READER}.calls": "_FORGET _SUMMARISE _SUMMARY_VERB _SELF _OWN_WORDS _MY _NOTHING_TO_FORGET _CORRECTS "
-            "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON"
+            "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON _ABOUT_ASKER"
         },
     ),
     TextFunction("split_passages", split_passages, {"vault.embeddings.passages": "_ENDS"}),
@@ -357,6 +358,11 @@ FUNCTIONS = (
             reconcile(text, NOW, []),
         ),
         {LAYERS: "_FIELDS _ASKED_FIELDS _SELF _OF_OTHERS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"},
+    ),
+    TextFunction(
+        "groups of facts about oneself",
+        lambda text: (asked_group(text), [belongs_to(text, group) for group in GROUPS]),
+        {"vault.layers.own_facts": "GROUPS"},
     ),
     TextFunction("signs of traits", trait_signs, {"vault.layers.traits": "AGAINST"}),
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),

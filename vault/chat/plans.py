@@ -36,6 +36,7 @@ from vault.chat.selectors import Citation, Retrieved, Unused
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
+from vault.layers.own_facts import asked_group, belongs_to
 from vault.layers.persona import profile_read
 from vault.layers.persona_scope import is_own_memory
 from vault.layers.statements import FILLING, asked_fields, fills_field
@@ -211,9 +212,11 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
 
 def _list_part_queries(question: str, hits: Sequence[Hit]) -> list[str]:
     """Return what is searched for beside a question: each of those that it names side by side, the names of those whom
-    it describes, or what fills the field of the profile that it asks for."""
+    it describes, or what fills the field of the profile or the group of facts that it asks for."""
     if parts := split_question(question):
         return parts
+    if group := asked_group(question):
+        return [group.filling]
     if fields := asked_fields(question):
         is_filled = any(fills_field(hit.view.words.content, fields) for hit in hits)
         return [] if is_filled else [" ".join(FILLING[field] for field in sorted(fields & FILLING.keys()))]
@@ -373,16 +376,19 @@ def _select_about(question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _put_profile_first(actor: Actor, question: str, hits: Sequence[Hit], about: Sequence[Hit]) -> list[Hit]:
-    """Put first what fills the field of their profile that the reader asks for: a hit, or else an entry."""
-    fields = asked_fields(question)
-    if not fields:
+    """Put first what fills the field of their profile that the reader asks for: a hit, or else an entry; or the facts
+    of the group that the reader asks for."""
+    fields, group = asked_fields(question), asked_group(question)
+    if not fields and group is None:
         return list(about)
     filling = [
         hit
         for hit in hits
-        if hit.score and fills_field(hit.view.words.content, fields) and is_own_memory(actor, hit.view.cube)
+        if hit.score
+        and is_own_memory(actor, hit.view.cube)
+        and (fills_field(hit.view.words.content, fields) or (group and belongs_to(hit.view.words.content, group)))
     ]
-    if not filling:
+    if fields and not filling:
         best = max((hit.score for hit in hits), default=1.0)
         filling = [Hit(view, best, NO_PARTS) for view in profile_read(actor=actor, fields=fields)]
     ids = _collect_ids(filling)

@@ -1,6 +1,8 @@
 """The deterministic reader: sentences and their kinds, statements worth storing, and answers to questions."""
 
 from vault.reader.rules.answers import (
+    FRAME,
+    LONGEST_REPLY,
     Answer,
     Clause,
     Passage,
@@ -38,6 +40,8 @@ from vault.reader.rules.sentences import is_lead_in, sentences
 from vault.reader.rules.verbs import read_tag, read_verb
 
 __all__ = [
+    "FRAME",
+    "LONGEST_REPLY",
     "Answer",
     "Clause",
     "Decision",

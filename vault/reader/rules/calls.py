@@ -92,6 +92,7 @@ _SUMMARISE = re.compile(
     r"(?P<listed_han>\S.*?)?(?:的(?:一切|所有|事情?|情况|信息|内容))?\W*$",
     re.IGNORECASE,
 )
+_ABOUT_ASKER = re.compile(r"\babout (?:me|myself|us)\b|我自己|关于我|(?:了解|记得|知道)我", re.IGNORECASE)
 _SUMMARY_VERB = re.compile(
     r"\b(?:know|remember|stored?|you (?:have|got)|have you got|tell me about|summari[sz]e|sum up|recap)\b"
     r"|知道|记得|了解|总结|概括|归纳|汇总"
@@ -164,7 +165,7 @@ def needs_past(text: str) -> bool:
         return False
     patterns = (_PRONOUN, _POSSESSIVE, _HAN_PRONOUN, _WHAT_ABOUT, _CONFIRMS)
     return any(pattern.search(text) for pattern in patterns) or (
-        is_question(text) and not set(content_terms(text)) - QUESTION_WORDS
+        is_question(text) and not set(content_terms(text)) - QUESTION_WORDS and _ABOUT_ASKER.search(text) is None
     )
 
 
