@@ -4,6 +4,7 @@ Each question is searched once through REST. The reply is made from the results 
 that all variants see the same passages.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -21,6 +22,7 @@ from vault.reader.rules.answer_model import FEATURES, AnswerModel, load_answer_m
 from vault.retrieval.fusion import NO_PARTS, Parts, is_relevant
 
 WHOLE = "all parts"
+NEVER = re.compile(r"(?!)")  # matches nothing
 
 
 def remove_parts() -> dict[str, AbstractContextManager[Any]]:
@@ -29,6 +31,7 @@ def remove_parts() -> dict[str, AbstractContextManager[Any]]:
     return {
         WHOLE: nullcontext(),
         "without what the kind of question needs": patched(answers, "_NEEDED", {}),
+        "without the name asked for": patched(answers, "_NAME_ASKED", NEVER),
         "without the kind's share of a match": patched(answers, "KIND_WEIGHT", 0.0),
         "without the person asked about": patched(answers, "OF_ANOTHER", 1.0),
         "without words with one meaning": patched(questions, "find_concepts", lambda text: ((), text)),

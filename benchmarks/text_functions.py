@@ -385,7 +385,7 @@ FUNCTIONS = (
         lambda text: answer_question(text, [Passage("1", text, 1.0)], 3),
         {
             f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF "
-            "_ASSISTANT_SAID _ASKER_SAID",
+            "_ASSISTANT_SAID _ASKER_SAID _NAME_ASKED _NAMES",
             f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",
             f"{LEXICON}.concepts": "CONCEPTS",
         },

@@ -67,6 +67,9 @@ _REASON = re.compile(
     r"|因为|由于|所以|为了|是.{1,8}[让的]|想|让"
 )
 _NEEDED = {QuestionKind.COUNT: _NUMBER, QuestionKind.WHY: _REASON, QuestionKind.WHERE: _PLACE}
+# A question for the name of a thing, and words that give one where no entity is recognised.
+_NAME_ASKED = re.compile(r"\b(?:its|the|their) (?:name|title)s?\b|\bname of\b|\bcalled\b|名字|叫什么|[书片歌]名")
+_NAMES = re.compile(r"[《「『\"“]|\b(?:called|named|titled)\b|叫|名[字为]")
 # What the assistant, or the asking person, is asked to have said.
 _ASSISTANT_SAID = re.compile(
     r"\byou\b[^.?!]{0,24}?\b(?:recommend|suggest|tell|told|say|said|mention|give|gave|share|introduce|advise|write"
@@ -371,8 +374,14 @@ def _measure_match(asked: QuestionParts, passage: Passage, before: Passage | Non
 def _lessen(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
     """Return the factor of a passage: less than 1 if it is of somebody else, or holds nothing of what is asked for."""
     factor = 1.0 if _is_about(asked, passage, before) else OF_ANOTHER
+    if _NAME_ASKED.search(asked.text) and not _holds_name(asked, passage.text):
+        factor *= WITHOUT_NEEDED
     needed = _NEEDED.get(asked.kind)
     return factor if needed is None or needed.search(passage.text.casefold()) else factor * WITHOUT_NEEDED
+
+
+def _holds_name(asked: QuestionParts, text: str) -> bool:
+    return _NAMES.search(text) is not None or bool(set(entities(text)) - set(asked.names))
 
 
 def _measure_coverage(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
