@@ -19,13 +19,15 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.denials import record_and_return_denial
 from governance.errors import DomainError, FieldError, Forbidden, Invalid, Unavailable
+from governance.pages import First
 from governance.vocabulary import Permission, Topic
 from governance.web.explanations import detail_of, explanation_of
 from governance.web.faults import Fault, fault_texts
 from governance.web.pages import draw, page, see_other
-from vault.listing.selectors import memories_choose
+from vault.listing.selectors import memories_choose, paths_list
+from vault.packs.selectors import packs_list
 from vault.pipelines.examples import EXAMPLES
-from vault.pipelines.rules import Step, ids_of, reference_number, steps_json, steps_read
+from vault.pipelines.rules import MOST_STEPS, steps_json, steps_read
 from vault.pipelines.runs import StepResult, pipeline_run
 from vault.pipelines.services import (
     LONGEST_NAME,
@@ -37,51 +39,13 @@ from vault.pipelines.services import (
     pipeline_update,
     pipelines_list,
 )
+from vault.web.pipeline_forms import ARGUMENTS, OPERATIONS, StepForm, move_up, remove_step
 
+CHANGES = frozenset({"add", "up", "remove", "json"})  # actions that only change the form
+MOST_PACKS = 200  # to choose from
 NAMED = 20  # memories of a result that the page names
 LONGEST_WORDS = 120  # characters of a memory in a result
 LONGEST_DOCUMENT = 100_000
-OPERATIONS: dict[str, Promise] = {
-    "list": gettext_lazy("List memories"),
-    "search": gettext_lazy("Search memories"),
-    "screen": gettext_lazy("Find personal data"),
-    "summarise": gettext_lazy("Sum up"),
-    "add": gettext_lazy("Add a memory"),
-    "fuse": gettext_lazy("Fuse into one"),
-    "copy": gettext_lazy("Copy"),
-    "move": gettext_lazy("Move"),
-    "tag": gettext_lazy("Tag"),
-    "expire": gettext_lazy("Set the expiry"),
-    "promote": gettext_lazy("Move to another layer"),
-    "freeze": gettext_lazy("Freeze"),
-    "unfreeze": gettext_lazy("Unfreeze"),
-    "archive": gettext_lazy("Archive"),
-    "activate": gettext_lazy("Activate"),
-    "restore": gettext_lazy("Restore"),
-    "delete": gettext_lazy("Delete"),
-    "cool": gettext_lazy("Move to cold storage"),
-    "warm": gettext_lazy("Move to hot storage"),
-    "build": gettext_lazy("Build the next version of a pack"),
-}
-ARGUMENTS: dict[str, Promise] = {
-    "filters": gettext_lazy("Filters"),
-    "since_days": gettext_lazy("Days back"),
-    "limit": gettext_lazy("At most"),
-    "inactive": gettext_lazy("Inactive ones"),
-    "query": gettext_lazy("Question"),
-    "sentences": gettext_lazy("Sentences"),
-    "content": gettext_lazy("Content"),
-    "title": gettext_lazy("Title"),
-    "namespace": gettext_lazy("Namespace"),
-    "tags": gettext_lazy("Tags"),
-    "key": gettext_lazy("Key"),
-    "reason": gettext_lazy("Reason"),
-    "expires_at": gettext_lazy("Expires"),
-    "in_days": gettext_lazy("Days from now"),
-    "layer": gettext_lazy("Layer"),
-    "pack": gettext_lazy("Pack"),
-    "changelog": gettext_lazy("Changelog"),
-}
 EXAMPLE_WORDS: dict[str, tuple[Promise, Promise]] = {
     "digest": (gettext_lazy("Weekly digest"), gettext_lazy("Sums up the notes of a week in a new memory.")),
     "import": (
@@ -98,15 +62,6 @@ EXAMPLE_WORDS: dict[str, tuple[Promise, Promise]] = {
 
 
 @dataclass(frozen=True)
-class ShownStep:
-    """A step in words. of: the memories that it takes, in words; arguments: labels and values."""
-
-    words: Promise
-    of: str
-    arguments: tuple[tuple[Promise, str], ...]
-
-
-@dataclass(frozen=True)
 class ShownResult:
     """The result of a step in words. memories: the first NAMED that can be opened, with their first words."""
 
@@ -120,10 +75,22 @@ class ShownResult:
 
 @dataclass(frozen=True)
 class Written:
-    """The form as it was sent: a name, and the steps as JSON."""
+    """The form as it was sent or is shown first: a name, and the steps, as JSON or in a form for each.
+
+    document: the steps as JSON, where the reader writes them so; forms: else.
+    """
 
     name: str = ""
-    document: str = ""
+    document: str | None = None
+    forms: tuple[StepForm, ...] = ()
+
+    def steps(self) -> object:
+        """Return the steps. Raises Invalid, also where a form has faults, which are shown in it."""
+        if self.document is not None:
+            return _read_document(self.document)
+        if [form for form in self.forms if not form.is_valid()]:
+            raise Invalid(errors=[])
+        return [form.step() for form in self.forms]
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -152,17 +119,18 @@ def pipeline_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _answer(request, actor, None)
     key = request.GET.get("example", "")
     name = str(EXAMPLE_WORDS[key][0]) if key in EXAMPLE_WORDS else ""
-    return _draw(request, actor, None, Written(name, _write_document(EXAMPLES.get(key, EXAMPLES["digest"]))))
+    return _draw(request, actor, None, _open(request, actor, name, EXAMPLES.get(key, EXAMPLES["digest"])))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def pipeline(request: HttpRequest, actor: Actor, pipeline_id: UUID) -> HttpResponseBase:
-    """Show and change a pipeline. `action` of a POST: save, dry or run."""
+    """Show and change a pipeline. `action` of a POST: save, dry or run; or add, up:N, remove:N or json, which only
+    change the form."""
     found = pipeline_get(actor=actor, pipeline_id=pipeline_id)
     if request.method == "POST":
         return _answer(request, actor, found)
-    return _draw(request, actor, found, Written(found.name, _write_document(steps_json(found.steps))))
+    return _draw(request, actor, found, _open(request, actor, found.name, steps_json(found.steps)))
 
 
 @require_POST
@@ -174,10 +142,11 @@ def remove(request: HttpRequest, actor: Actor, pipeline_id: UUID) -> HttpRespons
 
 def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) -> HttpResponseBase:
     """Save, try or run what the form has. Faults of the steps are shown beside them (422)."""
-    written = Written(request.POST.get("name", ""), request.POST.get("steps", ""))
-    action = request.POST.get("action", "save")
+    written, action = _read_form(request, actor), request.POST.get("action", "save")
     try:
-        document = _read_document(written.document)
+        if action.partition(":")[0] in CHANGES:
+            return _draw(request, actor, found, _change_form(request, actor, written, action))
+        document = written.steps()
         if action == "save":
             saved = _save(actor, found, PipelineDraft(written.name, document))
             return see_other(reverse("pipeline", args=[saved.id]))
@@ -188,7 +157,9 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
     except Unavailable:
         raise
     except Invalid as failure:
-        faults = [_name_step(fault) for fault in fault_texts(failure.errors)] or [_make_fault(failure)]
+        faults = [_name_step(fault) for fault in fault_texts(failure.errors)]
+        if not faults and not any(form.errors for form in written.forms):
+            faults = [_make_fault(failure)]
         return _draw(request, actor, found, written, faults=faults, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except DomainError as failure:
         if isinstance(failure, Forbidden):
@@ -229,21 +200,62 @@ def _draw(
     status: int = HTTPStatus.OK,
     **more: Any,
 ) -> HttpResponseBase:
-    try:
-        steps: Sequence[Step] = steps_read(_read_document(written.document))
-    except Invalid:
-        steps = ()
     context = {
         "found": found,
         "written": written,
         "longest": LONGEST_NAME,
-        "steps": [_describe_step(step) for step in steps],
         "operations": OPERATIONS,
+        "places": paths_list(actor=actor),
         "may_schedule": found is not None and is_allowed(actor, Permission.OPERATIONS_MANAGE),
         "run_kind": Topic.PIPELINE_RUN,
         **more,
     }
     return draw(request, "vault/pipelines/pipeline.html", context, status=status)
+
+
+def _open(request: HttpRequest, actor: Actor, name: str, steps: Sequence[dict[str, Any]]) -> Written:
+    """Return the form of these steps: as JSON if the address asks for it."""
+    if "json" in request.GET:
+        return Written(name, _write_document(steps))
+    packs = _list_packs(actor, [step["op"] for step in steps])
+    forms = (StepForm(step["op"], number, packs, step=step) for number, step in enumerate(steps, start=1))
+    return Written(name, None, tuple(forms))
+
+
+def _read_form(request: HttpRequest, actor: Actor) -> Written:
+    """Return what was sent."""
+    name = request.POST.get("name", "")
+    if "steps" in request.POST:
+        return Written(name, request.POST["steps"])
+    named = [op for op in request.POST.getlist("op") if op in OPERATIONS][:MOST_STEPS]
+    packs = _list_packs(actor, named)
+    forms = (StepForm(op, number, packs, request.POST) for number, op in enumerate(named, start=1))
+    return Written(name, None, tuple(forms))
+
+
+def _change_form(request: HttpRequest, actor: Actor, written: Written, action: str) -> Written:
+    """Return the form with a step added, removed or moved up, or with its steps as JSON. Raises Invalid."""
+    name, _colon, number = action.partition(":")
+    steps = written.steps()
+    assert isinstance(steps, list)
+    at = int(number) if number.isdecimal() else 0
+    if name == "json":
+        return Written(written.name, _write_document(steps))
+    if name == "up":
+        steps = move_up(steps, at)
+    elif name == "remove":
+        steps = remove_step(steps, at)
+    elif (op := request.POST.get("added", "")) in OPERATIONS and len(steps) < MOST_STEPS:
+        takes = {"ids": [f"${len(steps)}.ids"]} if steps and "ids" in ARGUMENTS[op] else {}
+        steps = [*steps, {"op": op, **takes}]
+    return _open(request, actor, written.name, steps)
+
+
+def _list_packs(actor: Actor, ops: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the ids and names of the tenant's packs, if a step builds a version and the actor may see them."""
+    if "build" not in ops or not is_allowed(actor, Permission.STORE_MANAGE):
+        return []
+    return [(str(pack.id), pack.name) for pack, _version in packs_list(actor=actor, pages=First(MOST_PACKS))]
 
 
 def _read_document(text: str) -> object:
@@ -261,33 +273,6 @@ def _write_document(steps: Sequence[dict[str, Any]]) -> str:
     """Return the steps as JSON, one in each line."""
     lines = ",\n".join(f"  {json.dumps(step, ensure_ascii=False)}" for step in steps)
     return f"[\n{lines}\n]"
-
-
-def _describe_step(step: Step) -> ShownStep:
-    (given,) = steps_json([step])
-    values = {name: value for name, value in given.items() if name in ARGUMENTS}
-    return ShownStep(
-        OPERATIONS[step.op],
-        _describe_ids(step),
-        tuple((ARGUMENTS[name], _value_words(value)) for name, value in values.items()),
-    )
-
-
-def _describe_ids(step: Step) -> str:
-    """Return in words which memories a step takes."""
-    numbers = [reference_number(item) for item in ids_of(step) if isinstance(item, str)]
-    parts = [_("the memories of step %(number)s") % {"number": number} for number in numbers]
-    if chosen := len(ids_of(step)) - len(numbers):
-        parts.append(ngettext("%(n)s chosen memory", "%(n)s chosen memories", chosen) % {"n": chosen})
-    return _(", ").join(parts)
-
-
-def _value_words(value: Any) -> str:
-    if isinstance(value, bool):
-        return _("yes") if value else _("no")
-    if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False)
-    return _(", ").join(value) if isinstance(value, list) else str(value)
 
 
 def _describe_result(actor: Actor, result: StepResult, *, is_dry: bool) -> ShownResult:

@@ -1,10 +1,13 @@
 """pipelines/ of the REST API: several operations run as one, all or none, with the rights of whoever runs them."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import psycopg
+import pytest
+from django.http import QueryDict
 
 from governance.tasks import schedules_start_task
 from tests.factories import ApiReply, World
@@ -14,7 +17,9 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.api.openapi import faults_of
 from tests.vault.outbox import run_jobs
+from vault.pipelines.examples import EXAMPLES, PACK
 from vault.pipelines.rules import MOST_STEPS
+from vault.web.pipeline_forms import StepForm, move_up, remove_step
 
 Superuser = Callable[[], psycopg.Connection]
 NOTES = {"namespace": "/team/notes"}
@@ -197,20 +202,25 @@ def test_schedule_and_ended_import_run_a_pipeline_of_the_owner(
     assert len(_ids(alice, "/team/notes", tags="seen")) == 4, "the import started the pipeline again"
 
 
-def test_page_shows_steps_in_words_tries_runs_and_saves_them(world: World, alice: Contract) -> None:
+def test_page_builds_a_pipeline_step_by_step_and_tries_runs_and_saves_it(world: World, alice: Contract) -> None:
     ids = _fill(alice)
     browser = signed_in(world.alice)
     assert "Weekly digest" in browser.get("/pipelines/").text
-    example = browser.get("/pipelines/new/?example=archive").text
-    assert "the memories of step 1" in example
-    form = {"name": "Tidy", "steps": json.dumps([LISTED, {"op": "archive", "ids": "$1.ids"}])}
+    assert "the memories of step 1" in browser.get("/pipelines/new/?example=archive").text
+    form: dict[str, Any] = {"name": "Tidy", "op": ["list"], "step1-filters": "/team/notes", "action": "add"}
+    added = browser.post("/pipelines/new/", {**form, "added": "archive"}).text
+    assert '<input type="hidden" name="op" value="archive">' in added
+    assert re.search(r'value="\$1.ids"[^>]* checked', added), "a new step takes the memories of the one before"
+    form |= {"op": ["list", "archive"], "step2-ids": "$1.ids"}
+    wrong = browser.post("/pipelines/new/", {**form, "step1-limit": "many", "action": "save"})
+    assert (wrong.status_code, "many" in wrong.text) == (422, True)
+    broken = browser.post("/pipelines/new/", {**form, "op": ["archive", "list"], "action": "save"})
+    assert (broken.status_code, "Step 1, ids" in broken.text) == (422, True)
     tried = browser.post("/pipelines/new/", {**form, "action": "dry"})
     assert (tried.status_code, tried.text.count("3 memories"), "Nothing was changed." in tried.text) == (200, 2, True)
     assert f'href="/memories/{ids[0]}/"' in tried.text
     saved = browser.post("/pipelines/new/", {**form, "action": "save"})
     assert saved.status_code == 303
-    wrong = browser.post(saved["Location"], {**form, "steps": '[{"op": "archive", "ids": "$2.ids"}]'})
-    assert (wrong.status_code, "Step 1, ids" in wrong.text) == (422, True)
     viewer = signed_in(world.bob).post("/pipelines/new/", {**form, "action": "run"})
     assert (viewer.status_code, "Step 2 (archive)" in viewer.text, len(_ids(alice, "/team/notes"))) == (403, True, 3)
     assert signed_in(world.bob).get(saved["Location"]).status_code == 404
@@ -218,3 +228,45 @@ def test_page_shows_steps_in_words_tries_runs_and_saves_them(world: World, alice
     assert _ids(alice, "/team/notes") == []
     assert browser.post(f"{saved['Location']}remove/")["Location"] == "/pipelines/"
     assert "Tidy" not in browser.get("/pipelines/").text
+
+
+def test_page_takes_and_gives_the_steps_as_json(world: World, alice: Contract) -> None:
+    _fill(alice)
+    browser = signed_in(world.alice)
+    form = {"name": "Tidy", "steps": json.dumps([LISTED, {"op": "archive", "ids": "$1.ids"}])}
+    saved = browser.post("/pipelines/new/", {**form, "action": "save"})
+    assert saved.status_code == 303
+    assert "&quot;op&quot;: &quot;archive&quot;" in browser.get(f"{saved['Location']}?json").text
+    wrong = browser.post(saved["Location"], {**form, "steps": '[{"op": "archive", "ids": "$2.ids"}]'})
+    assert (wrong.status_code, "Step 1, ids" in wrong.text) == (422, True)
+    given = {"name": "Tidy", "op": ["list"], "step1-filters": "/team/notes", "action": "json"}
+    assert "&quot;under&quot;: &quot;/team/notes&quot;" in browser.post("/pipelines/new/", given).text
+
+
+@pytest.mark.parametrize("step", [step for steps in EXAMPLES.values() for step in steps])
+def test_form_of_a_step_gives_the_step_back(step: dict[str, Any]) -> None:
+    """The form is filled from a step and sent as it is."""
+    packs = [(PACK, "A pack")]
+    shown = StepForm(step["op"], 4, packs, step=step)
+    sent = QueryDict(mutable=True)
+    for bound in shown:
+        value = bound.value()
+        sent.setlist(bound.html_name, value if isinstance(value, list) else [] if value in (None, False) else [value])
+    form = StepForm(step["op"], 4, packs, sent)
+    assert form.is_valid(), form.errors
+    assert form.step() == step | (
+        {"ids": [step["ids"]] if isinstance(step["ids"], str) else step["ids"]} if "ids" in step else {}
+    )
+
+
+def test_references_follow_steps_that_are_moved_and_removed() -> None:
+    steps: list[dict[str, Any]] = [
+        {"op": "list"},
+        {"op": "search", "query": "otters"},
+        {"op": "summarise", "ids": ["$1.ids", "$2.ids"]},
+        {"op": "add", "content": "$3.text"},
+    ]
+    assert move_up(steps, 2)[2]["ids"] == ["$2.ids", "$1.ids"]
+    assert move_up(steps, 1) == steps
+    left = remove_step(steps, 1)
+    assert [step.get("ids", step.get("content")) for step in left] == [None, ["$1.ids"], "$2.text"]
