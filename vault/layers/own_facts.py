@@ -21,7 +21,7 @@ class FactGroup:
     filling: str
 
 
-def _told_by(pattern: str) -> Callable[[str], bool]:
+def _holds_any(pattern: str) -> Callable[[str], bool]:
     told = re.compile(pattern, re.IGNORECASE)
     return lambda text: told.search(text) is not None
 
@@ -51,7 +51,7 @@ GROUPS = (
             r"\bmy (?:allergies|allergy|intolerances)\b|\bam i allergic to(?: what| anything| something)?\W*$"
             r"|\bwhat(?: all)? am i allergic\b|我(?:对什么|有什么|有哪些|的)东?西?过敏"
         ),
-        _told_by(r"\ballerg(?:ic|y|ies)\b|\bintoleran|过敏"),
+        _holds_any(r"\ballerg(?:ic|y|ies)\b|\bintoleran|过敏"),
         "allergic allergy intolerant 过敏",
     ),
     FactGroup(
@@ -59,7 +59,7 @@ GROUPS = (
             r"\bmy diet\b|\bwhat (?:kind of |sort of |type of )?(?:foods?|things?|diet)?\s?(?:do|can|may|should|must)"
             r"(?:n't| not)? i (?:not |usually )?eat\W*$|我(?:能|可以|不能|不|平时)吃(?:些)?什么|我(?:的饮食|有什么忌口)"
         ),
-        _told_by(rf"\b(?:{_DIETS})\b|\b(?:don't|can't|cannot|never|only|no longer) eat\b|素食|吃素|[不只]吃|忌口"),
+        _holds_any(rf"\b(?:{_DIETS})\b|\b(?:don't|can't|cannot|never|only|no longer) eat\b|素食|吃素|[不只]吃|忌口"),
         "vegetarian vegan don't eat can't eat diet 吃素 素食 不吃 忌口",
     ),
     FactGroup(
@@ -68,7 +68,7 @@ GROUPS = (
             r"|\bwhat am i (?:into|interested in)\W*$|我(?:的|都?有(?:些)?(?:什么|哪些))(?:兴趣|爱好)"
             r"|我(?:平时|业余|空闲时)(?:都|喜欢)*[做干玩](?:些)?什么"
         ),
-        _told_by(
+        _holds_any(
             r"\bi(?:'m| am)? (?:really |also |still |usually |often )*(?:like|love|enjoy|adore|into) \w+ing\b"
             r"|\bi (?:also |still |often )*(?:play|collect|paint|knit|sew|sing|dance|draw|hike|cycle|swim|climb|sail"
             r"|ski|surf|fish|garden|volunteer)\b|\bi(?:'ve| have) (?:been )?(?:learning|taken up)\b"
@@ -101,7 +101,7 @@ GROUPS = (
             r"\bmy pets?\W*$|\bwhat (?:pets?|animals?) do (?:i|we) (?:have|own|keep)\b"
             r"|我(?:们家)?(?:养|有)了?(?:些)?(?:什么|哪些)(?:宠物|动物)"
         ),
-        _told_by(
+        _holds_any(
             rf"\b(?:my|our|adopted|have|got|keep|own|bought|rescued) (?:\w+ ){{0,2}}(?:{_ANIMALS})s?\b(?! allergy)"
             r"|养了?.{0,4}[狗猫兔鸟鱼龟]|我(?:们)?家?(?:的|有)?.{0,4}[狗猫兔鸟龟]|宠物"
         ),
