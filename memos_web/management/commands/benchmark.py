@@ -32,6 +32,7 @@ from benchmarks.pages import Measuring, catalogue, catalogue_table, pages, pages
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
 from benchmarks.restores import namespace_restore, namespace_restore_table
 from benchmarks.retrieval import retrieval, retrieval_table
+from benchmarks.scale import Growing, scale, scale_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.start import start, start_table
 from benchmarks.sweep import sweep, sweep_table
@@ -130,6 +131,9 @@ BENCHMARKS = {
     ),
     "lifecycle": Benchmark(lambda target, options: lifecycle(target, options["cubes"]), lifecycle_table),
     "duplicates": Benchmark(lambda target, options: duplicates(target, options["cubes"]), duplicates_table),
+    "scale": Benchmark(
+        lambda target, options: scale(target, Growing(options["cubes"], options["tenants"])), scale_table
+    ),
     "year": Benchmark(
         lambda target, options: year(target, options["cubes"], options["days"], options["chart"]), year_table
     ),
@@ -159,6 +163,13 @@ def _answers_arguments(parser: ArgumentParser) -> None:
 def _lives_parser(add: Callable[..., ArgumentParser]) -> ArgumentParser:
     parser = add("lives", help="what is kept and answered of lives told over four chats")
     parser.add_argument("--lives", type=Path, nargs="+", default=[], help="files of lives; default: all of ours")
+    return parser
+
+
+def _scale_parser(add: Callable[..., ArgumentParser]) -> ArgumentParser:
+    parser = add("scale", help="how calls grow with the memories of a tenant and with the number of tenants")
+    parser.add_argument("--cubes", type=_count, nargs="+", default=[10_000, 100_000], help="memories of a tenant")
+    parser.add_argument("--tenants", type=_count, nargs="*", default=[1, 100], help="numbers of small tenants")
     return parser
 
 
@@ -263,6 +274,7 @@ class Command(InstalledCommand):
             beside,
             hostile,
             _working_set_parser(names.add_parser),
+            _scale_parser(names.add_parser),
             turning,
             writing,
             access,
