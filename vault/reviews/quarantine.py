@@ -62,6 +62,19 @@ def quarantine_release(*, actor: Actor, review: Review, cube: Cube) -> None:
     emit_cubes_written(actor, [cube])
 
 
+def quarantine_return(*, actor: Actor, cube: Cube) -> None:
+    """Put a memory that was released back into the quarantine. Use inside `acting`.
+
+    Raises Forbidden. Writes: Cube, AuditEntry; deletes Posting ….
+    """
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+    Cube.objects.filter(id=cube.id).update(is_quarantined=True)
+    cube.is_quarantined = True
+    index_cubes([cube])
+    replies_forget(actor=actor, object_ids=[cube.id])
+    record(actor=actor, verb=Verb.MEMORY_QUARANTINED, object_type="memory", object_ids=[cube.id])
+
+
 def writer_memories(*, actor: Actor, writer_id: UUID) -> WriterMemories:
     """Return the memories of a writer that `writer_quarantine` would quarantine. Raises NotFound; Forbidden."""
     authorize(actor, Permission.APIKEY_MANAGE, Target("principal", writer_id, actor.tenant_id))

@@ -26,14 +26,20 @@ from vault.cubes.redaction import (
 from vault.cubes.services import cubes_hide
 from vault.cubes.text_removal import versions_blank
 from vault.cubes.versions import readable_versions
-from vault.cubes.writer.prepared_texts import Reading, prepare_texts, prepared_places, texts_of_version
+from vault.cubes.writer.prepared_texts import (
+    Reading,
+    prepare_stored_texts,
+    prepare_texts,
+    prepared_places,
+    texts_of_version,
+)
 from vault.layers.contradictions import contradiction_undo
 from vault.lifecycle.contradictions import contradiction_settle
-from vault.lifecycle.fusion import cubes_fuse
+from vault.lifecycle.fusion import cubes_fuse, fusion_undo
 from vault.lifecycle.knowledge import KNOWLEDGE, knowledge_settle
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepare
-from vault.reviews.quarantine import quarantine_release
+from vault.reviews.quarantine import quarantine_release, quarantine_return
 from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_reject, sync_texts_prepare
 from vault.reviews.withdrawals import WITHHELD, select_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.screening.findings import findings_insert
@@ -42,6 +48,7 @@ from vault.screening.texts import find_places
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 UNCHANGED = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION, *KNOWLEDGE})  # a rejection changes no memory of these
+UNDONE = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION})  # kinds whose acceptance can be taken back
 DUPLICATES = "A person decided that both state the same."
 
 
@@ -186,18 +193,25 @@ def is_reopenable(review: Review) -> bool:
     """Return whether `review_reopen` can undo this decision, which destroyed no text and deleted no memory."""
     if review.status == ReviewStatus.REJECTED:
         return review.kind == ReviewKind.PII or (review.kind in UNCHANGED and review.other_id is not None)
-    settled = review.status == ReviewStatus.ACCEPTED and review.kind == ReviewKind.CONFLICT
-    return settled and review.other_id is not None
+    if review.status != ReviewStatus.ACCEPTED:
+        return False
+    return review.kind == ReviewKind.QUARANTINE or (review.kind in UNDONE and review.other_id is not None)
 
 
 def review_reopen(*, actor: Actor, review_id: UUID) -> Review:
     """Undo the actor's own decision on a review, and open the review again.
 
-    Of a contradiction that was accepted, the earlier statement becomes valid again.
+    Of a contradiction that was accepted, the earlier statement becomes valid again; of a fusion, both memories come
+    back; a memory that left the quarantine returns to it.
     Raises NotFound; Forbidden for another's decision; Conflict if the decision cannot be undone, or the memory has
-    another successor since. Writes: Review, PiiFinding …, AuditEntry; Cube, CubeVersion of a contradiction.
+    another successor since; for a fusion as `fusion_undo`. Writes: Review, PiiFinding …, AuditEntry; Cube, CubeVersion
+    of a contradiction; as `fusion_undo`; Posting … of a quarantine.
     """
+    authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
+        fused = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id, kind=ReviewKind.FUSION)
+        ids = [cube_id for pair in fused.values_list("cube_id", "other_id") for cube_id in pair if cube_id]
+    with prepare_stored_texts(actor=actor, cube_ids=ids), acting(actor):
         review, cube = _locate_for_decision(actor, review_id)
         if not is_reopenable(review):
             raise Conflict("This decision cannot be undone.")
@@ -205,9 +219,7 @@ def review_reopen(*, actor: Actor, review_id: UUID) -> Review:
             detail = "Only who decided a review may undo the decision."
             raise Forbidden(detail, permission=Permission.MEMORY_UPDATE, rule="decider")
         if review.status == ReviewStatus.ACCEPTED:
-            if cube.superseded_by != review.other_id:
-                raise Conflict("The memory has changed since.")
-            contradiction_undo(actor=actor, cube_id=cube.id)
+            _take_back(actor, review, cube)
         findings = PiiFinding.objects.filter(version_id=review.version_id, status=review.status)
         if review.kind == ReviewKind.PII:
             findings.update(status=ReviewStatus.OPEN)
@@ -215,6 +227,18 @@ def review_reopen(*, actor: Actor, review_id: UUID) -> Review:
         review.save(update_fields=["status", "decided_at", "decided_by", "decided_kind"])
         record(actor=actor, verb=Verb.REVIEW_REOPENED, object_type="review", object_ids=[review.id])
     return review
+
+
+def _take_back(actor: Actor, review: Review, cube: Cube) -> None:
+    """Undo the effect of an accepted review. Raises Conflict if the memory has changed since."""
+    if review.kind == ReviewKind.FUSION:
+        fusion_undo(actor=actor, cube_id=cube.id)
+    elif review.kind == ReviewKind.QUARANTINE:
+        quarantine_return(actor=actor, cube=cube)
+    elif cube.superseded_by != review.other_id:
+        raise Conflict("The memory has changed since.")
+    else:
+        contradiction_undo(actor=actor, cube_id=cube.id)
 
 
 def _locate_for_decision(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[Review, Cube]:

@@ -73,6 +73,22 @@ def test_key_that_stored_a_memory_may_not_accept_it_but_its_member_may_in_the_in
     assert alice.get(f"memories/{memory['id']}/").status == 200
 
 
+def test_memory_that_was_released_goes_back_into_quarantine_where_the_decision_is_undone(
+    world: World, alice: Contract
+) -> None:
+    memory = alice.add(ORDER, namespace="/team")
+    (review,) = list_waiting(alice)
+    visitor = signed_in(world.alice)
+    assert visitor.post(f"/reviews/{review['id']}/accept/").status_code == 303
+    for other, status in ((world.bob, 403), (world.charlie, 404)):
+        assert signed_in(other).post(f"/reviews/{review['id']}/reopen/").status_code == status
+    assert visitor.post(f"/reviews/{review['id']}/reopen/").status_code == 303
+    run_jobs()
+    assert alice.get(f"memories/{memory['id']}/").status == 404
+    assert alice.search("Where does the kestrel nest?", min_score=0.01) == []
+    assert [row["id"] for row in list_waiting(alice)] == [review["id"]]
+
+
 def test_rejected_memory_is_deleted_and_cannot_be_restored(alice: Contract, olivia: Contract) -> None:
     memory = alice.add(ORDER, namespace="/team")
     (review,) = list_waiting(olivia)

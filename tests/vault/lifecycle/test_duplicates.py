@@ -96,6 +96,24 @@ def test_page_shows_both_texts_and_fuses_them(world: World, olivia: Contract, al
     assert HERON not in signed_in(world.alice).get("/reviews/").text
 
 
+def test_fusion_that_was_accepted_is_undone_and_can_be_decided_again(
+    world: World, olivia: Contract, alice: Contract
+) -> None:
+    older, later = add_memory(alice), add_memory(alice, NEARLY)
+    run_job(olivia)
+    address, browser = f"/reviews/{review_id(alice)}", signed_in(world.alice)
+    assert browser.post(f"{address}/accept/").status_code == 303
+    assert states(alice, older, later) == ["merged", "merged"]
+    assert f'action="{address}/reopen/"' in browser.get("/reviews/").text
+    for other, status in ((world.bob, 403), (world.charlie, 404)):
+        assert signed_in(other).post(f"{address}/reopen/").status_code == status
+    assert browser.post(f"{address}/reopen/").status_code == 303
+    assert states(alice, older, later) == ["generated", "generated"]
+    assert len(open_pairs(alice)) == 1
+    assert browser.post(f"{address}/accept/").status_code == 303
+    assert states(alice, older, later) == ["merged", "merged"]
+
+
 def test_second_run_proposes_nothing_more(olivia: Contract, alice: Contract) -> None:
     ids = [add_memory(alice) for _ in range(3)]
     assert run_job(olivia) == 1
