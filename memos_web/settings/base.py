@@ -37,8 +37,8 @@ from vault.vocabulary import (
     ToolOutcome,
 )
 
-# Before numpy is loaded: threads that wait for each other make a vector of a question take 100 ms instead of 2 on a busy
-# machine.
+# Before numpy is loaded: with threads that wait for each other, the vector of a question takes 100 ms instead of 2 on a
+# busy machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 CONFIG = read_config(os.environ)
