@@ -5,17 +5,13 @@ from typing import TYPE_CHECKING, Any
 from rest_framework import serializers
 
 from governance.access.decisions.conditions import rename_parts
-from governance.access.grants.selectors import Checked
 from governance.access.grants.views import GrantView
 from governance.api.descriptions import PageSchema
-from governance.api.representations import time_json
+from governance.api.schema import Schema
 from governance.vocabulary import Action, Effect, GranteeKind, PersonaKind, RoleName, Scope
 
 if TYPE_CHECKING:
-    from governance.models import Persona, RoleTemplate
-
-Schema = serializers.Serializer[Any]
-Json = dict[str, Any]
+    from governance.models import RoleTemplate
 
 
 class GranteeSchema(Schema):
@@ -25,14 +21,14 @@ class GranteeSchema(Schema):
 
 
 class ObjectSchema(Schema):
-    type = serializers.CharField()
-    id = serializers.UUIDField()
+    type = serializers.CharField(source="object_type")
+    id = serializers.UUIDField(source="object_id")
 
 
 class GrantSchema(Schema):
     id = serializers.UUIDField()
-    principal = GranteeSchema()
-    object = ObjectSchema()
+    principal = GranteeSchema(source="holder")
+    object = ObjectSchema(source="*")
     action = serializers.ChoiceField(choices=list(Action))
     effect = serializers.ChoiceField(choices=list(Effect))
     expires_at = serializers.DateTimeField(allow_null=True)
@@ -40,14 +36,13 @@ class GrantSchema(Schema):
     given_by = serializers.UUIDField()
     created_at = serializers.DateTimeField()
 
-
-class GrantListSchema(PageSchema):
-    results = GrantSchema(many=True)
+    def make_conditions(self, view: GrantView) -> dict[str, Any]:
+        return rename_parts(view.conditions)
 
 
 class CheckedSchema(Schema):
-    allowed = serializers.BooleanField()
-    rule = serializers.CharField(help_text="The rule that decided.")
+    allowed = serializers.BooleanField(source="decision.allowed")
+    rule = serializers.CharField(source="decision.rule", help_text="The rule that decided.")
     grant = GrantSchema(allow_null=True, help_text="The grant that decided, where one did.")
 
 
@@ -55,7 +50,7 @@ class PersonaDetailSchema(Schema):
     id = serializers.UUIDField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=list(PersonaKind))
-    member = serializers.UUIDField(allow_null=True)
+    member = serializers.UUIDField(source="member_id", allow_null=True)
     attributes = serializers.DictField(child=serializers.CharField(allow_blank=True))
     created_at = serializers.DateTimeField()
 
@@ -74,9 +69,8 @@ class TemplateSchema(Schema):
     persona_attributes = serializers.DictField(child=serializers.CharField(allow_blank=True))
     created_at = serializers.DateTimeField()
 
-
-class TemplateListSchema(PageSchema):
-    results = TemplateSchema(many=True)
+    def make_role(self, row: "RoleTemplate") -> str | None:
+        return row.role or None
 
 
 class RemovalSchema(Schema):
@@ -85,49 +79,3 @@ class RemovalSchema(Schema):
     dry_run = serializers.BooleanField()
     count = serializers.IntegerField()
     ids = serializers.ListField(child=serializers.UUIDField())
-
-
-def grant_json(view: GrantView) -> Json:
-    return {
-        "id": str(view.id),
-        "principal": {"kind": view.holder.kind, "id": str(view.holder.id), "name": view.holder.name},
-        "object": {"type": view.object_type, "id": str(view.object_id)},
-        "action": view.action,
-        "effect": view.effect,
-        "expires_at": time_json(view.expires_at),
-        "conditions": rename_parts(view.conditions),
-        "given_by": str(view.given_by),
-        "created_at": time_json(view.created_at),
-    }
-
-
-def decision_check_json(checked: Checked) -> Json:
-    return {
-        "allowed": checked.decision.allowed,
-        "rule": checked.decision.rule,
-        "grant": grant_json(checked.grant) if checked.grant else None,
-    }
-
-
-def persona_json(persona: "Persona") -> Json:
-    return {
-        "id": str(persona.id),
-        "name": persona.name,
-        "kind": persona.kind,
-        "member": str(persona.member_id) if persona.member_id else None,
-        "attributes": persona.attributes,
-        "created_at": time_json(persona.created_at),
-    }
-
-
-def template_json(row: "RoleTemplate") -> Json:
-    return {
-        "id": str(row.id),
-        "name": row.name,
-        "role": row.role or None,
-        "namespaces": row.namespaces,
-        "purpose": row.purpose,
-        "scopes": row.scopes,
-        "persona_attributes": row.persona_attributes,
-        "created_at": time_json(row.created_at),
-    }

@@ -16,24 +16,17 @@ from governance.api.audit_schema import (
     FILTER_PARAMETERS,
     PERIOD_PARAMETERS,
     AuditListSchema,
-    CheckpointListSchema,
+    CheckpointSchema,
     ExportInput,
-    ExportListSchema,
     ExportSchema,
     PublicKeySchema,
     SealedEntrySchema,
     SignedCheckpointSchema,
-    UnusualReadListSchema,
+    UnusualReadSchema,
     VerificationSchema,
-    checkpoint_json,
-    entry_json,
-    export_json,
-    sealed_entry_json,
-    unusual_json,
-    verification_json,
 )
-from governance.api.descriptions import ONCE, PAGE, describe, read
-from governance.api.pages import CursorPages
+from governance.api.descriptions import ONCE, PAGE, describe, page_of
+from governance.api.pages import CursorPages, whole_list
 from governance.api.public_keys import public_key_json
 from governance.api.views import ApiView, heavy, refuse_unknown_parameters
 from governance.audit.reading.exports import export_create, export_file, export_get, exports_list
@@ -50,7 +43,6 @@ from governance.audit.reading.selectors import (
 )
 from governance.audit.reading.unusual import unusual_reading
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.vocabulary import ExportFormat, Permission
 from governance.web.files import file_response
 
@@ -63,42 +55,40 @@ AFTER = OpenApiParameter(
 
 class AuditView(ApiView):
     @describe("audit_list", AuditListSchema, tag=TAG, parameters=[*FILTER_PARAMETERS, *PAGE])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List the audit log, newest first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         pages = CursorPages(request, also_known=FILTERS)
         rows = entries_list(actor=actor, query=query_read(request.query_params), pages=pages)
-        return pages.envelope([entry_json(row) for row in rows])
+        return pages.envelope(rows)
 
 
 class AuditEntryView(ApiView):
     @describe("audit_get", SealedEntrySchema, tag=TAG, may=[404])
-    def get(self, request: Request, entry_id: UUID) -> Response:
+    def get(self, request: Request, entry_id: UUID) -> object:
         """Read one audit entry with its seal."""
-        view = entry_get(actor=self.actor(), entry_id=entry_id)
-        refuse_unknown_parameters(request)
-        return Response(sealed_entry_json(view))
+        return entry_get(actor=self.actor(), entry_id=entry_id)
 
 
 class AuditVerifyView(ApiView):
     @describe("audit_verify", VerificationSchema, tag=TAG, parameters=[AFTER])
     @heavy
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """Verify the audit log by its seals and signed checkpoints: up to 200,000 seals in one call."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         refuse_unknown_parameters(request, "after")
-        return Response(verification_json(verify(actor=actor, after=after_of(request.query_params.get("after", "0")))))
+        return verify(actor=actor, after=after_of(request.query_params.get("after", "0")))
 
 
 class AuditCheckpointsView(ApiView):
-    @describe("audit_checkpoints_list", CheckpointListSchema, tag=TAG, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("audit_checkpoints_list", page_of(CheckpointSchema), tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the signed checkpoints, newest first."""
         pages = CursorPages(request, ordering="-seq")
         views = checkpoints_list(actor=self.actor(), pages=pages)
-        return pages.envelope([checkpoint_json(view) for view in views])
+        return pages.envelope(views)
 
 
 class AuditCheckpointView(ApiView):
@@ -120,12 +110,12 @@ class AuditKeyView(ApiView):
 
 
 class AuditExportsView(ApiView):
-    @describe("audit_exports_list", ExportListSchema, tag=TAG, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("audit_exports_list", page_of(ExportSchema), tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the caller's exports, newest first."""
         pages = CursorPages(request)
         views = exports_list(actor=self.actor(), pages=pages)
-        return pages.envelope([export_json(view) for view in views])
+        return pages.envelope(views)
 
     @describe("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
     @heavy
@@ -136,23 +126,16 @@ class AuditExportsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        refuse_unknown_parameters(request)
-        body = read(ExportInput, request)
+        body = self.read_body()
         query = query_read({name: str(value) for name, value in body.items()})
-
-        def call() -> Reply:
-            return Reply(202, export_json(export_create(actor=actor, query=query, form=ExportFormat(body["format"]))))
-
-        return self.post_once(call)
+        return self.post_once(lambda: export_create(actor=actor, query=query, form=ExportFormat(body["format"])))
 
 
 class AuditExportView(ApiView):
     @describe("audit_exports_get", ExportSchema, tag=TAG, may=[404])
-    def get(self, request: Request, export_id: UUID) -> Response:
+    def get(self, request: Request, export_id: UUID) -> object:
         """Read the progress of one export."""
-        view = export_get(actor=self.actor(), export_id=export_id)
-        refuse_unknown_parameters(request)
-        return Response(export_json(view))
+        return export_get(actor=self.actor(), export_id=export_id)
 
 
 class FileView(ApiView):
@@ -173,14 +156,14 @@ class AuditExportFileView(FileView):
 
 class AuditChangesView(ApiView):
     @describe("audit_changes", AuditListSchema, tag=TAG, parameters=[*PERIOD_PARAMETERS, *PAGE])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List changes of members, roles, keys, grants, policies and holds between two times, newest first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         pages = CursorPages(request, also_known=PERIOD)
         query = query_read(_select_parameters(request, PERIOD))
         rows = permission_changes(actor=actor, query=query, pages=pages)
-        return pages.envelope([entry_json(row) for row in rows])
+        return pages.envelope(rows)
 
 
 class AuditChangesCsvView(FileView):
@@ -196,16 +179,13 @@ class AuditChangesCsvView(FileView):
 
 
 class AuditUnusualView(ApiView):
-    @describe("audit_unusual_reads", UnusualReadListSchema, tag=TAG)
+    @describe("audit_unusual_reads", page_of(UnusualReadSchema), tag=TAG)
     @heavy
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List memories and principals with unusually many reads, the most unusual first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        refuse_unknown_parameters(request)
-        found = unusual_reading(actor=actor)
-        results = [unusual_json(reading) for reading in found]
-        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+        return whole_list(unusual_reading(actor=actor))
 
 
 def csv_response(text: str, name: str) -> HttpResponse:

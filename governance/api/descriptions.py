@@ -2,6 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -11,7 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from governance.api.fields import StrictSerializer
-from governance.api.schema import problems
+from governance.api.schema import Schema, problems
 from governance.errors import FieldError, Invalid
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -67,10 +69,29 @@ DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer wha
 ANY_CALL = (400, 401, 403, 405, 406, 429, 503)
 
 
-class PageSchema(serializers.Serializer[Any]):
+class PageSchema(Schema):
     count = serializers.IntegerField()
     next = serializers.CharField(allow_null=True)
     previous = serializers.CharField(allow_null=True)
+
+
+@cache
+def page_of(row: type[Schema]) -> type[PageSchema]:
+    """Return the schema of a page of such rows; `PackSchema` gives `PackListSchema`."""
+    return type(f"{row.__name__.removesuffix('Schema')}ListSchema", (PageSchema,), {"results": row(many=True)})
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A handler's published response, status, body and query parameters, by which the view reads and answers."""
+
+    reply: Any
+    status: int
+    body: type[StrictSerializer] | None
+    parameters: tuple[str, ...]
+
+    def show(self, result: Any) -> Any:
+        return self.reply.json(result) if self.reply is not None else None
 
 
 def describe(
@@ -115,7 +136,11 @@ def describe(
             parameters=[*parameters, *headers],
             tags=[tag or name.partition("_")[0]],
         )
-        return decorator(handler)
+        code = status if isinstance(status, int) else status[0]
+        query = tuple(each.name for each in parameters if each.location == OpenApiParameter.QUERY)
+        described = decorator(handler)
+        vars(described)["operation"] = Operation(reply, code, request if isinstance(request, type) else None, query)
+        return described
 
     return decorate
 
@@ -131,14 +156,18 @@ def summary_of(text: str) -> str:
 
 
 def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    """Return the checked body. Raises Invalid."""
+    """Return the validated body. Raises Invalid; TooLarge."""
     try:
-        data = request.data
-    except RecursionError as error:  # of Python's own JSON parser
+        if not isinstance(request.data, dict):
+            raise Invalid(errors=[FieldError("body", "a JSON object is needed")])
+        body: dict[str, Any] = share_form(kind).run_validation(request.data)
+    except RecursionError as error:  # of Python's own JSON parser and encoder
         raise Invalid("The body is nested too deeply.") from error
-    if not isinstance(data, dict):
-        raise Invalid(errors=[FieldError("body", "a JSON object is needed")])
-    form = kind(data=data)
-    form.is_valid(raise_exception=True)
-    body: dict[str, Any] = form.validated_data
     return body
+
+
+@cache
+def share_form(kind: type[StrictSerializer]) -> StrictSerializer:
+    """Return a serializer that all requests share. Validation stores no state in it, and a new one would copy every
+    field."""
+    return kind()

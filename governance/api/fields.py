@@ -194,3 +194,7 @@ def refuse_broken_text(text: str) -> None:
     """Refuse NUL and lone surrogates. Raises ValidationError."""
     if BROKEN.search(text):
         raise serializers.ValidationError("NUL and lone surrogates cannot be stored")
+
+
+class NoInput(StrictSerializer):
+    """A call without a body."""

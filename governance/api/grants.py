@@ -10,17 +10,11 @@ from rest_framework.response import Response
 from governance.access.grants.selectors import GrantFilter, access_check, grant_get, grants_list, grants_list_at
 from governance.access.grants.services import grant_create, grant_create_ask, grant_revoke
 from governance.api.access_inputs import CheckInput, GrantInput, check_context, grant_draft, object_id, principal_id
-from governance.api.access_schema import (
-    CheckedSchema,
-    GrantListSchema,
-    GrantSchema,
-    RemovalSchema,
-    decision_check_json,
-    grant_json,
-)
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
+from governance.api.access_schema import CheckedSchema, GrantSchema, RemovalSchema
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.fields import read_query_time
 from governance.api.merged_pages import MergedPages
+from governance.api.pages import whole_list
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
@@ -39,8 +33,8 @@ LIST_PARAMETERS = [
 
 
 class GrantsView(ApiView):
-    @describe("grants_list", GrantListSchema, parameters=LIST_PARAMETERS, may=[404])
-    def get(self, request: Request) -> Response:
+    @describe("grants_list", page_of(GrantSchema), parameters=LIST_PARAMETERS, may=[404])
+    def get(self, request: Request) -> object:
         """List grants, newest first: all if the caller manages grants; else those that the caller has given or
         received, and those on objects that the caller may share."""
         at = read_query_time(request, "as_of")
@@ -48,16 +42,15 @@ class GrantsView(ApiView):
             return self._list_past(request, at)
         pages = MergedPages(request, also_known=FILTERS)
         views = grants_list(actor=self.actor(), wanted=_filter(request), pages=pages)
-        return pages.envelope([grant_json(view) for view in views])
+        return pages.envelope(views)
 
-    def _list_past(self, request: Request, at: datetime) -> Response:
+    def _list_past(self, request: Request, at: datetime) -> object:
         refuse_unknown_parameters(request, "as_of", "object_type", "object_id")
         wanted = _filter(request)
         if wanted.object_type is None or wanted.object_id is None:
             raise Invalid(errors=[FieldError("object_id", "name the object: `as_of` lists the grants on one")])
         views = grants_list_at(actor=self.actor(), object_type=wanted.object_type, object_id=wanted.object_id, at=at)
-        results = [grant_json(view) for view in views]
-        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+        return whole_list(views)
 
     @describe(
         "grants_create",
@@ -74,12 +67,11 @@ class GrantsView(ApiView):
         A grant to an agent persona reaches everybody who may speak as it: every owner, admin, editor and viewer.
         """
         actor = self.actor()
-        refuse_unknown_parameters(request)
-        draft = grant_draft(actor, read(GrantInput, request))
+        draft = grant_draft(actor, self.read_body())
 
         def call() -> Reply:
             view, new = grant_create(actor=actor, draft=draft)
-            return Reply(201 if new else 200, grant_json(view))
+            return Reply(201 if new else 200, GrantSchema.json(view))
 
         return self.post_once(
             call, ask=lambda: grant_create_ask(actor=actor, object_type=draft.object_type, object_id=draft.object_id)
@@ -88,13 +80,13 @@ class GrantsView(ApiView):
 
 class GrantView(ApiView):
     @describe("grants_get", GrantSchema, may=[404])
-    def get(self, request: Request, grant_id: UUID) -> Response:
+    def get(self, request: Request, grant_id: UUID) -> object:
         """Read one grant."""
         actor = self.actor()
         with acting(actor):
             view = grant_get(actor=actor, grant_id=grant_id)
             refuse_unknown_parameters(request)
-        return Response(grant_json(view))
+        return view
 
     @describe("grants_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
     def delete(self, request: Request, grant_id: UUID) -> Response:
@@ -111,12 +103,11 @@ class GrantView(ApiView):
 
 class CheckView(ApiView):
     @describe("grants_check", CheckedSchema, request=CheckInput, may=[404])
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Check whether a principal may do something, and by which rule. Any principal may check itself."""
         actor = self.actor()
-        refuse_unknown_parameters(request)
-        body = read(CheckInput, request)
-        checked = access_check(
+        body = self.read_body()
+        return access_check(
             actor=actor,
             kind=body["principal"]["kind"],
             principal=principal_id(body),
@@ -126,7 +117,6 @@ class CheckView(ApiView):
             context=check_context(body, actor.context),
             at=body.get("context", {}).get("time"),
         )
-        return Response(decision_check_json(checked))
 
 
 def _filter(request: Request) -> GrantFilter:

@@ -1,7 +1,6 @@
 """REST views of jobs/."""
 
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
@@ -10,14 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, read
-from governance.api.fields import StrictSerializer
+from governance.api.descriptions import ONCE, PAGE, describe, page_of, read
+from governance.api.fields import NoInput, StrictSerializer
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.schema import FaultSchema
-from governance.api.views import ApiView, refuse_unknown_parameters
+from governance.api.schema import FaultSchema, Schema
+from governance.api.views import ApiView
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.jobs.selectors import JobView, job_get, jobs_list
 from governance.jobs.services import job_cancel, job_retry, job_undo, jobs_cancel
 from governance.vocabulary import JobStatus, Permission
@@ -30,17 +27,13 @@ FILTER_PARAMETERS = [
 Change = Callable[..., JobView]
 
 
-class NoInput(StrictSerializer):
-    """A call without a body."""
-
-
-class JobErrorSchema(serializers.Serializer[Any]):
+class JobErrorSchema(Schema):
     code = serializers.CharField()
     detail = serializers.CharField()
     errors = FaultSchema(many=True, required=False)  # type: ignore[assignment]
 
 
-class JobSchema(serializers.Serializer[Any]):
+class JobSchema(Schema):
     id = serializers.UUIDField()
     kind = serializers.CharField(help_text="As `memories.add` or `audit.export`.")
     status = serializers.ChoiceField(choices=list(JobStatus))
@@ -54,33 +47,13 @@ class JobSchema(serializers.Serializer[Any]):
     error = JobErrorSchema(allow_null=True)
 
 
-class JobPromiseSchema(serializers.Serializer[Any]):
-    job = JobSchema()
-
-
-class JobListSchema(PageSchema):
-    results = JobSchema(many=True)
-
-
-def job_json(view: JobView) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "kind": view.kind,
-        "status": view.status,
-        "progress": view.progress,
-        "done": view.done,
-        "total": view.total,
-        "attempts": view.attempts,
-        "dead_letter": view.dead_letter,
-        "undo_until": time_json(view.undo_until),
-        "result": view.result,
-        "error": view.error,
-    }
+class JobPromiseSchema(Schema):
+    job = JobSchema(source="*")
 
 
 class JobsView(ApiView):
-    @describe("jobs_list", JobListSchema, parameters=[*PAGE, *FILTER_PARAMETERS])
-    def get(self, request: Request) -> Response:
+    @describe("jobs_list", page_of(JobSchema), parameters=[*PAGE, *FILTER_PARAMETERS])
+    def get(self, request: Request) -> object:
         """List the caller's jobs, newest first; all of them for owners and admins."""
         pages = CursorPages(request, also_known=FILTERS)
         views = jobs_list(
@@ -89,16 +62,14 @@ class JobsView(ApiView):
             kind=request.query_params.get("kind"),
             statuses=_statuses(request),
         )
-        return pages.envelope([job_json(view) for view in views])
+        return pages.envelope(views)
 
 
 class JobDetailView(ApiView):
     @describe("jobs_get", JobSchema, may=[404])
-    def get(self, request: Request, job_id: UUID) -> Response:
+    def get(self, request: Request, job_id: UUID) -> object:
         """Read the progress and result of a job."""
-        view = job_get(actor=self.actor(), job_id=job_id)
-        refuse_unknown_parameters(request)
-        return Response(job_json(view))
+        return job_get(actor=self.actor(), job_id=job_id)
 
 
 class JobChangeView(ApiView):
@@ -107,11 +78,11 @@ class JobChangeView(ApiView):
     def change(self, request: Request, job_id: UUID, service: Change) -> Response:
         actor = self.actor()
         job_get(actor=actor, job_id=job_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
 
-        def call() -> Reply:
+        def call() -> object:
             read(NoInput, request)
-            return Reply(202, job_json(service(actor=actor, job_id=job_id)))
+            return service(actor=actor, job_id=job_id)
 
         return self.post_once(call)
 
@@ -120,7 +91,7 @@ class CancellationInput(StrictSerializer):
     kind = serializers.CharField(max_length=40, help_text="As `memories.export`.")
 
 
-class CancellationSchema(serializers.Serializer[Any]):
+class CancellationSchema(Schema):
     cancelled = serializers.IntegerField(help_text="Jobs; a running one ends before its present step is written.")
 
 
@@ -130,31 +101,27 @@ class JobsCancelView(ApiView):
         """Cancel all open jobs of a kind: the caller's, and everybody's for owners and admins; 1,000 at most."""
         actor = self.actor()
         authorize(actor, Permission.JOB_READ)
-        refuse_unknown_parameters(request)
-
-        def call() -> Reply:
-            return Reply(200, {"cancelled": jobs_cancel(actor=actor, kind=read(CancellationInput, request)["kind"])})
-
-        return self.post_once(call)
+        kind = self.read_body()["kind"]
+        return self.post_once(lambda: {"cancelled": jobs_cancel(actor=actor, kind=kind)})
 
 
 class JobRetryView(JobChangeView):
     @describe("jobs_retry", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
-    def post(self, request: Request, job_id: UUID) -> Response:
+    def post(self, request: Request, job_id: UUID) -> object:
         """Run a failed job again, from the step that failed."""
         return self.change(request, job_id, job_retry)
 
 
 class JobCancelView(JobChangeView):
     @describe("jobs_cancel", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
-    def post(self, request: Request, job_id: UUID) -> Response:
+    def post(self, request: Request, job_id: UUID) -> object:
         """Cancel a job. Steps that were done stay done."""
         return self.change(request, job_id, job_cancel)
 
 
 class JobUndoView(JobChangeView):
     @describe("jobs_undo", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
-    def post(self, request: Request, job_id: UUID) -> Response:
+    def post(self, request: Request, job_id: UUID) -> object:
         """Undo a job until its `undo_until`; answers the job that undoes it."""
         return self.change(request, job_id, job_undo)
 

@@ -10,13 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, read
+from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField, TimeField
 from governance.api.pages import CursorPages
-from governance.api.representations import persona_ref_json, time_json
+from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.apikeys.requests import key_requests_list
-from governance.apikeys.selectors import KeyView as View
 from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
 from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
 from governance.errors import FieldError, Invalid, NotFound
@@ -27,30 +26,30 @@ from governance.tenants.services import apikey_create
 from governance.vocabulary import Permission, PersonaKind, Scope
 
 if TYPE_CHECKING:
-    from governance.models import ApiKeyRequest, Member
+    from governance.models import Member
 
 TAG = "api-keys"
 LONGEST_NAME = 100
 
 
-class MemberOfKeySchema(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    email = serializers.CharField()
+class MemberOfKeySchema(Schema):
+    id = serializers.UUIDField(source="member_id")
+    email = serializers.CharField(source="member_email")
 
 
-class PersonaOfKeySchema(serializers.Serializer[Any]):
+class PersonaOfKeySchema(Schema):
     id = serializers.UUIDField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=list(PersonaKind))
 
 
-class KeySchema(serializers.Serializer[Any]):
+class KeySchema(Schema):
     """An API key without its text. previous_until: the end of the time in which the text before a rotation works."""
 
     id = serializers.UUIDField()
     prefix = serializers.CharField()
     name = serializers.CharField(allow_blank=True)
-    member = MemberOfKeySchema()
+    member = MemberOfKeySchema(source="*")
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)))
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
@@ -69,11 +68,7 @@ class NewKeySchema(KeySchema):
     api_key = serializers.CharField()
 
 
-class KeyListSchema(PageSchema):
-    results = KeySchema(many=True)
-
-
-class KeyRequestSchema(serializers.Serializer[Any]):
+class KeyRequestSchema(Schema):
     """An answered request of an API key. route: the pattern of the address, without ids and query."""
 
     id = serializers.UUIDField()
@@ -82,10 +77,6 @@ class KeyRequestSchema(serializers.Serializer[Any]):
     route = serializers.CharField()
     status = serializers.IntegerField()
     milliseconds = serializers.IntegerField(help_text="Until the response began.")
-
-
-class KeyRequestListSchema(PageSchema):
-    results = KeyRequestSchema(many=True)
 
 
 class BondsInput(StrictSerializer):
@@ -130,20 +121,19 @@ class RotateInput(StrictSerializer):
 
 
 class KeysView(ApiView):
-    @describe("apikeys_list", KeyListSchema, tag=TAG, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("apikeys_list", page_of(KeySchema), tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the tenant's API keys, newest first, without their text."""
         pages = CursorPages(request)
         views = apikeys_list(actor=self.actor(), pages=pages)
-        return pages.envelope([key_json(view) for view in views])
+        return pages.envelope(views)
 
     @describe("apikeys_create", NewKeySchema, tag=TAG, status=201, request=KeyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create an API key. Only this response contains its text."""
         actor = self.actor()
         authorize(actor, Permission.APIKEY_MANAGE)
-        refuse_unknown_parameters(request)
-        body = read(KeyInput, request)
+        body = self.read_body()
         member = self._member(body.get("member"))
 
         def call() -> Reply:
@@ -156,7 +146,7 @@ class KeysView(ApiView):
                 bonds=_bonds(body),
             )
             view = key_view(apikey_get(actor=actor, key_id=made.id))
-            return Reply(201, {**key_json(view), "api_key": made.text}, shows=(made.id,))
+            return Reply(201, {**KeySchema.json(view), "api_key": made.text}, shows=(made.id,))
 
         return self.post_once(call)
 
@@ -173,38 +163,36 @@ class KeysView(ApiView):
 
 class KeyView(ApiView):
     @describe("apikeys_get", KeySchema, tag=TAG, may=[404])
-    def get(self, request: Request, key_id: UUID) -> Response:
+    def get(self, request: Request, key_id: UUID) -> object:
         """Read one API key."""
         row = apikey_get(actor=self.actor(), key_id=key_id)
         refuse_unknown_parameters(request)
-        return Response(key_json(key_view(row)))
+        return key_view(row)
 
     @describe("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
-    def patch(self, request: Request, key_id: UUID) -> Response:
+    def patch(self, request: Request, key_id: UUID) -> object:
         """Rename an API key, or change its end or bindings.
 
         `null`, an empty list and an empty text remove a binding.
         """
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
-        refuse_unknown_parameters(request)
-        body = read(KeyChangesInput, request)
+        body = self.read_body()
         changes = KeyChanges(
             given=frozenset(body),
             name=body.get("name", ""),
             expires_at=body.get("expires_at"),
             bonds=_bonds(body),
         )
-        return Response(key_json(apikey_update(actor=actor, key_id=key_id, changes=changes)))
+        return apikey_update(actor=actor, key_id=key_id, changes=changes)
 
     @describe("apikeys_revoke", None, tag=TAG, status=204, may=[404, 409])
-    def delete(self, request: Request, key_id: UUID) -> Response:
+    def delete(self, request: Request, key_id: UUID) -> None:
         """Revoke an API key: its next request is refused."""
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
         apikey_revoke(actor=actor, key_id=key_id)
-        return Response(status=204)
 
 
 class KeyRotateView(ApiView):
@@ -213,58 +201,27 @@ class KeyRotateView(ApiView):
         """Replace the secret of an API key. The former one works for another `overlap_seconds` (default: a day)."""
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
-        refuse_unknown_parameters(request)
-        body = read(RotateInput, request)
+        body = self.read_body()
         overlap = timedelta(seconds=body.get("overlap_seconds", settings.KEY_OVERLAP_SECONDS))
 
         def call() -> Reply:
             made = apikey_rotate(actor=actor, key_id=key_id, overlap=overlap)
-            return Reply(200, {**key_json(made.view), "api_key": made.text}, shows=(made.view.id,))
+            return Reply(200, {**KeySchema.json(made.view), "api_key": made.text}, shows=(made.view.id,))
 
         return self.post_once(call)
 
 
 class KeyRequestsView(ApiView):
-    @describe("apikeys_requests", KeyRequestListSchema, tag=TAG, parameters=PAGE, may=[404])
-    def get(self, request: Request, key_id: UUID) -> Response:
+    @describe("apikeys_requests", page_of(KeyRequestSchema), tag=TAG, parameters=PAGE, may=[404])
+    def get(self, request: Request, key_id: UUID) -> object:
         """List the last requests of an API key, newest first: route, status and latency, no content.
 
         For those who manage keys, and for the key's member. Requests appear after some seconds and stay for 7 days.
         """
         pages = CursorPages(request)
         rows = key_requests_list(actor=self.actor(), key_id=key_id, pages=pages)
-        return pages.envelope([key_request_json(row) for row in rows])
+        return pages.envelope(rows)
 
 
 def _bonds(body: dict[str, Any]) -> KeyBonds:
     return KeyBonds(body.get("persona"), tuple(body.get("namespaces", ())), body.get("purpose", ""))
-
-
-def key_json(view: View) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "prefix": view.prefix,
-        "name": view.name,
-        "member": {"id": str(view.member_id), "email": view.member_email},
-        "scopes": list(view.scopes),
-        "created_at": time_json(view.created_at),
-        "expires_at": time_json(view.expires_at),
-        "revoked_at": time_json(view.revoked_at),
-        "rotated_at": time_json(view.rotated_at),
-        "previous_until": time_json(view.previous_until),
-        "last_used_at": time_json(view.last_used_at),
-        "persona": persona_ref_json(view.persona) if view.persona else None,
-        "namespaces": list(view.namespaces),
-        "purpose": view.purpose,
-    }
-
-
-def key_request_json(row: "ApiKeyRequest") -> dict[str, Any]:
-    return {
-        "id": str(row.id),
-        "at": time_json(row.at),
-        "method": row.method,
-        "route": row.route,
-        "status": row.status,
-        "milliseconds": row.milliseconds,
-    }

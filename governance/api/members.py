@@ -1,6 +1,5 @@
 """REST views of members/ and invitations/: the members of the tenant, and who is invited to become one."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -10,19 +9,13 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.access_schema import RemovalSchema
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe, read
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
+from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
-from governance.members.selectors import (
-    InvitationView as Invited,
-)
-from governance.members.selectors import (
-    MemberView as Belonging,
-)
 from governance.members.selectors import (
     invitation_get,
     invitation_view,
@@ -41,7 +34,7 @@ from governance.members.services import (
 from governance.vocabulary import Permission, RoleName
 
 
-class MemberSchema(serializers.Serializer[Any]):
+class MemberSchema(Schema):
     id = serializers.UUIDField()
     email = serializers.CharField()
     name = serializers.CharField()
@@ -49,20 +42,12 @@ class MemberSchema(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
-class MemberListSchema(PageSchema):
-    results = MemberSchema(many=True)
-
-
-class InvitationSchema(serializers.Serializer[Any]):
+class InvitationSchema(Schema):
     id = serializers.UUIDField()
     email = serializers.CharField()
     role = serializers.ChoiceField(choices=list(RoleName))
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
-
-
-class InvitationListSchema(PageSchema):
-    results = InvitationSchema(many=True)
 
 
 class NewInvitationSchema(InvitationSchema):
@@ -81,33 +66,32 @@ class RoleInput(StrictSerializer):
 
 
 class MembersView(ApiView):
-    @describe("members_list", MemberListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("members_list", page_of(MemberSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the members of the tenant, oldest first."""
         pages = CursorPages(request, "id")
         views = members_list(actor=self.actor(), pages=pages)
-        return pages.envelope([member_json(view) for view in views])
+        return pages.envelope(views)
 
 
 class MemberView(ApiView):
     @describe("members_get", MemberSchema, may=[404])
-    def get(self, request: Request, member_id: UUID) -> Response:
+    def get(self, request: Request, member_id: UUID) -> object:
         """Read one member."""
         row = member_get(actor=self.actor(), member_id=member_id)
         refuse_unknown_parameters(request)
-        return Response(member_json(member_view(row)))
+        return member_view(row)
 
     @describe("members_update", MemberSchema, request=RoleInput, may=[404, 409])
-    def patch(self, request: Request, member_id: UUID) -> Response:
+    def patch(self, request: Request, member_id: UUID) -> object:
         """Change a member's role, from the next request on. The last owner keeps the role (409).
 
         A key needs every scope.
         """
         actor = self.actor()
         member_get(actor=actor, member_id=member_id)
-        refuse_unknown_parameters(request)
-        role = RoleName(read(RoleInput, request)["role"])
-        return Response(member_json(member_role_change(actor=actor, member_id=member_id, role=role)))
+        role = RoleName(self.read_body()["role"])
+        return member_role_change(actor=actor, member_id=member_id, role=role)
 
     @describe(
         "members_remove",
@@ -129,12 +113,12 @@ class MemberView(ApiView):
 
 
 class InvitationsView(ApiView):
-    @describe("invitations_list", InvitationListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("invitations_list", page_of(InvitationSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List open invitations, newest first."""
         pages = CursorPages(request)
         views = invitations_list(actor=self.actor(), pages=pages)
-        return pages.envelope([invitation_json(view) for view in views])
+        return pages.envelope(views)
 
     @describe("invitations_create", NewInvitationSchema, status=201, request=InvitationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
@@ -146,52 +130,28 @@ class InvitationsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMBER_MANAGE)
-        refuse_unknown_parameters(request)
-        body = read(InvitationInput, request)
-
-        def call() -> Reply:
-            return _answer_invitation(invitation_create(actor=actor, email=body["email"], role=RoleName(body["role"])))
-
-        return self.post_once(call)
+        body = self.read_body()
+        return self.post_once(
+            lambda: _answer_invitation(invitation_create(actor=actor, email=body["email"], role=RoleName(body["role"])))
+        )
 
 
 class InvitationView(ApiView):
     @describe("invitations_get", InvitationSchema, may=[404])
-    def get(self, request: Request, invitation_id: UUID) -> Response:
+    def get(self, request: Request, invitation_id: UUID) -> object:
         """Read one open invitation."""
         row = invitation_get(actor=self.actor(), invitation_id=invitation_id)
         refuse_unknown_parameters(request)
-        return Response(invitation_json(invitation_view(row)))
+        return invitation_view(row)
 
     @describe("invitations_revoke", None, status=204, may=[404, 409])
-    def delete(self, request: Request, invitation_id: UUID) -> Response:
+    def delete(self, request: Request, invitation_id: UUID) -> None:
         """Revoke an invitation: its links no longer work."""
         actor = self.actor()
         invitation_get(actor=actor, invitation_id=invitation_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
         invitation_revoke(actor=actor, invitation_id=invitation_id)
-        return Response(status=204)
-
-
-def member_json(view: Belonging) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "email": view.email,
-        "name": view.name,
-        "role": view.role,
-        "created_at": time_json(view.created_at),
-    }
-
-
-def invitation_json(view: Invited) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "email": view.email,
-        "role": view.role,
-        "created_at": time_json(view.created_at),
-        "expires_at": time_json(view.expires_at),
-    }
 
 
 def _answer_invitation(made: NewInvitation) -> Reply:
-    return Reply(201, {**invitation_json(made.view), "link": made.url}, shows=(made.view.id,))
+    return Reply(201, {**InvitationSchema.json(made.view), "link": made.url}, shows=(made.view.id,))

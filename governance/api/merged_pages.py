@@ -7,7 +7,6 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import QuerySet
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from governance.api.pages import PAGING
@@ -41,15 +40,13 @@ class MergedPages:
         self.after = True if self.newer else more
         return self.rows
 
-    def envelope(self, results: Sequence[Any]) -> Response:
-        return Response(
-            {
-                "count": self.count,
-                "next": self._link("<", -1) if self.after else None,
-                "previous": self._link(">", 0) if self.before else None,
-                "results": results,
-            }
-        )
+    def envelope(self, results: Sequence[Any]) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "next": self._link("<", -1) if self.after else None,
+            "previous": self._link(">", 0) if self.before else None,
+            "results": results,
+        }
 
     def _take_rows(self, table: Table) -> list[Row]:
         name, rows = table

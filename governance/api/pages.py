@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from rest_framework.exceptions import NotFound as PageNotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from governance.api.descriptions import PAGE_SIZE
 from governance.api.views import refuse_unknown_parameters
@@ -48,13 +47,16 @@ class CursorPages(CursorPagination):
             raise Invalid(errors=[FieldError("page_size", f"1 to {settings.MAX_PAGE_SIZE}")])
         return int(text)
 
-    def envelope(self, results: Sequence[Any]) -> Response:
-        """Return the response with the last page taken, its count and its links."""
-        return Response(
-            {
-                "count": self.count,
-                "next": self.get_next_link(),
-                "previous": self.get_previous_link(),
-                "results": results,
-            }
-        )
+    def envelope(self, results: Sequence[Any]) -> dict[str, Any]:
+        """Return the last page taken, with its count and its links."""
+        return {
+            "count": self.count,
+            "next": self.get_next_link(),
+            "previous": self.get_previous_link(),
+            "results": results,
+        }
+
+
+def whole_list(results: Sequence[Any]) -> dict[str, Any]:
+    """Return a list that is never divided into pages."""
+    return {"count": len(results), "next": None, "previous": None, "results": results}

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.access_inputs import PersonaChangesInput, PersonaInput, persona_changes, persona_draft
-from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema, persona_json
+from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
@@ -32,7 +32,7 @@ ENSURE = OpenApiParameter("ensure", bool, description="Answer 200 with the calle
 
 class PersonasView(ApiView):
     @describe("personas_list", PersonaListSchema, parameters=[KIND, *PAGE])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List the personas that the caller may speak as, newest first."""
         actor = self.actor()
         authorize(actor, Permission.PERSONA_USE)
@@ -41,7 +41,7 @@ class PersonasView(ApiView):
             raise Invalid(errors=[FieldError("kind", f"one of {', '.join(PersonaKind)}")])
         pages = CursorPages(request, also_known=("kind",))
         rows = personas_list(actor=actor, pages=pages, kind=PersonaKind(kind) if kind else None)
-        return pages.envelope([persona_json(row) for row in rows])
+        return pages.envelope(rows)
 
     @describe(
         "personas_create",
@@ -61,32 +61,27 @@ class PersonasView(ApiView):
         if is_ensured and draft != PersonaDraft(draft.name):
             raise Invalid(errors=[FieldError("ensure", "takes a name alone")])
 
-        def call() -> Reply:
+        def call() -> object:
             if is_ensured:
                 persona, is_new = persona_ensure(actor=actor, name=draft.name)
-                return Reply(201 if is_new else 200, persona_json(persona))
-            return Reply(201, persona_json(persona_create(actor=actor, draft=draft)))
+                return Reply(201 if is_new else 200, PersonaDetailSchema.json(persona))
+            return persona_create(actor=actor, draft=draft)
 
         return self.post_once(call)
 
 
 class PersonaView(ApiView):
     @describe("personas_get", PersonaDetailSchema, may=[404])
-    def get(self, request: Request, persona_id: UUID) -> Response:
+    def get(self, request: Request, persona_id: UUID) -> object:
         """Read one persona."""
-        persona = persona_show(actor=self.actor(), persona_id=persona_id)
-        refuse_unknown_parameters(request)
-        return Response(persona_json(persona))
+        return persona_show(actor=self.actor(), persona_id=persona_id)
 
     @describe("personas_update", PersonaDetailSchema, request=PersonaChangesInput, may=[404, 409])
-    def patch(self, request: Request, persona_id: UUID) -> Response:
+    def patch(self, request: Request, persona_id: UUID) -> object:
         """Change a persona's name or attributes."""
-
         actor = self.actor()
-        with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
-            refuse_unknown_parameters(request)
-            changes = persona_changes(read(PersonaChangesInput, request))
-        return Response(persona_json(persona_update(actor=actor, persona_id=persona_id, changes=changes)))
+        changes = self.read_body(lambda: persona_update_ask(actor=actor, persona_id=persona_id), persona_changes)
+        return persona_update(actor=actor, persona_id=persona_id, changes=changes)
 
     @describe("personas_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
     def delete(self, request: Request, persona_id: UUID) -> Response:

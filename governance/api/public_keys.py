@@ -7,10 +7,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from rest_framework import serializers
 
+from governance.api.schema import Schema
 from governance.keys.signing_keys import key_id_of
 
 
-class PublicKeyFormsSchema(serializers.Serializer[Any]):
+class PublicKeyFormsSchema(Schema):
     algorithm = serializers.ChoiceField(choices=["Ed25519", "X25519"])
     key_id = serializers.CharField(help_text="The first 16 hex digits of the SHA-256 of the key.")
     hex = serializers.CharField(help_text="The 32 bytes of the key, as 64 hex digits.")

@@ -1,6 +1,5 @@
 """REST views of role-templates/: the role templates of a tenant."""
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rest_framework.request import Request
@@ -17,62 +16,49 @@ from governance.access.role_templates.services import (
     template_update,
 )
 from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
-from governance.api.access_schema import RemovalSchema, TemplateListSchema, TemplateSchema, template_json
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
+from governance.api.access_schema import RemovalSchema, TemplateSchema
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
-from governance.idempotency.services import Reply
 from governance.vocabulary import GranteeKind, Permission
-
-if TYPE_CHECKING:
-    pass
 
 TAG = "role-templates"
 
 
 class TemplatesView(ApiView):
-    @describe("role_templates_list", TemplateListSchema, tag=TAG, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("role_templates_list", page_of(TemplateSchema), tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List role templates, newest first."""
         actor = self.actor()
         authorize(actor, Permission.TEMPLATE_MANAGE)
         pages = CursorPages(request)
         rows = templates_list(actor=actor, pages=pages)
-        return pages.envelope([template_json(row) for row in rows])
+        return pages.envelope(rows)
 
     @describe("role_templates_create", TemplateSchema, tag=TAG, status=201, request=TemplateInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create a role template."""
         actor = self.actor()
         authorize(actor, Permission.TEMPLATE_MANAGE)
-        refuse_unknown_parameters(request)
-        draft = template_draft(read(TemplateInput, request))
-
-        def call() -> Reply:
-            return Reply(201, template_json(template_create(actor=actor, draft=draft)))
-
-        return self.post_once(call)
+        draft = template_draft(self.read_body())
+        return self.post_once(lambda: template_create(actor=actor, draft=draft))
 
 
 class TemplateView(ApiView):
     @describe("role_templates_get", TemplateSchema, tag=TAG, may=[404])
-    def get(self, request: Request, template_id: UUID) -> Response:
+    def get(self, request: Request, template_id: UUID) -> object:
         """Read one role template."""
-        row = template_get(actor=self.actor(), template_id=template_id)
-        refuse_unknown_parameters(request)
-        return Response(template_json(row))
+        return template_get(actor=self.actor(), template_id=template_id)
 
     @describe("role_templates_update", TemplateSchema, tag=TAG, request=TemplateChangesInput, may=[404, 409])
-    def patch(self, request: Request, template_id: UUID) -> Response:
+    def patch(self, request: Request, template_id: UUID) -> object:
         """Change a role template. Grants that it already gave stay."""
-
         actor = self.actor()
         with acting(actor):
             row = template_ask(actor=actor, template_id=template_id)
-            refuse_unknown_parameters(request)
-            draft = template_draft(read(TemplateChangesInput, request), draft_of(row))
-            return Response(template_json(template_update(actor=actor, template_id=template_id, draft=draft)))
+            draft = template_draft(self.read_body(), draft_of(row))
+            return template_update(actor=actor, template_id=template_id, draft=draft)
 
     @describe(
         "role_templates_delete",
@@ -101,12 +87,9 @@ class ApplyView(ApiView):
         """Apply a role template to a member, a persona or an API key, completely or not at all."""
         actor = self.actor()
         template_ask(actor=actor, template_id=template_id)
-        refuse_unknown_parameters(request)
-        body = read(ApplyInput, request)
+        body = self.read_body()
 
-        def call() -> Reply:
-            kind = GranteeKind(body["kind"])
-            row = template_apply(actor=actor, template_id=template_id, kind=kind, holder_id=body["id"])
-            return Reply(200, template_json(row))
-
-        return self.post_once(call)
+        kind = GranteeKind(body["kind"])
+        return self.post_once(
+            lambda: template_apply(actor=actor, template_id=template_id, kind=kind, holder_id=body["id"])
+        )

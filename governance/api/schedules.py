@@ -1,6 +1,5 @@
 """REST views of schedules/."""
 
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rest_framework import serializers
@@ -8,11 +7,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe, read
-from governance.api.fields import FlagField, StrictSerializer, TextField
-from governance.api.jobs import JobPromiseSchema, NoInput, job_json
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of, read
+from governance.api.fields import FlagField, NoInput, StrictSerializer, TextField
+from governance.api.jobs import JobPromiseSchema
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
+from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.jobs.schedules import (
@@ -28,9 +27,6 @@ from governance.jobs.schedules import (
 )
 from governance.vocabulary import Permission
 
-if TYPE_CHECKING:
-    from governance.models import Schedule
-
 
 class ScheduleChanges(StrictSerializer):
     cron = TextField(max_length=100, required=False, help_text="Minute, hour, day of month, month, day of week.")
@@ -44,7 +40,7 @@ class ScheduleInput(ScheduleChanges):
     cron = TextField(max_length=100, help_text="Minute, hour, day of month, month, day of week.")
 
 
-class ScheduleSchema(serializers.Serializer[Any]):
+class ScheduleSchema(Schema):
     id = serializers.UUIDField()
     kind = serializers.CharField()
     cron = serializers.CharField()
@@ -52,18 +48,14 @@ class ScheduleSchema(serializers.Serializer[Any]):
     enabled = serializers.BooleanField()
     settings = serializers.DictField()
     next_run_at = serializers.DateTimeField(allow_null=True)
-    last_job = serializers.UUIDField(allow_null=True)
+    last_job = serializers.UUIDField(source="last_job_id", allow_null=True)
 
 
-class ScheduleListSchema(PageSchema):
+class SchedulesAddedSchema(Schema):
     results = ScheduleSchema(many=True)
 
 
-class SchedulesAddedSchema(serializers.Serializer[Any]):
-    results = ScheduleSchema(many=True)
-
-
-class PreviewSchema(serializers.Serializer[Any]):
+class PreviewSchema(Schema):
     count = serializers.IntegerField()
     ids = serializers.ListField(child=serializers.UUIDField())
     counts = serializers.DictField(
@@ -71,39 +63,21 @@ class PreviewSchema(serializers.Serializer[Any]):
     )
 
 
-def schedule_json(schedule: "Schedule") -> dict[str, Any]:
-    return {
-        "id": str(schedule.id),
-        "kind": schedule.kind,
-        "cron": schedule.cron,
-        "timezone": schedule.timezone,
-        "enabled": schedule.enabled,
-        "settings": schedule.settings,
-        "next_run_at": time_json(schedule.next_run_at),
-        "last_job": str(schedule.last_job_id) if schedule.last_job_id else None,
-    }
-
-
 class SchedulesView(ApiView):
-    @describe("schedules_list", ScheduleListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("schedules_list", page_of(ScheduleSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the tenant's schedules, newest first."""
         pages = CursorPages(request)
         rows = schedules_list(actor=self.actor(), pages=pages)
-        return pages.envelope([schedule_json(row) for row in rows])
+        return pages.envelope(rows)
 
     @describe("schedules_add", ScheduleSchema, status=201, request=ScheduleInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Schedule jobs of a kind. They run as you, with your rights of that time."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        refuse_unknown_parameters(request)
-        draft = ScheduleDraft(**read(ScheduleInput, request))
-
-        def call() -> Reply:
-            return Reply(201, schedule_json(schedule_create(actor=actor, draft=draft)))
-
-        return self.post_once(call)
+        draft = ScheduleDraft(**self.read_body())
+        return self.post_once(lambda: schedule_create(actor=actor, draft=draft))
 
 
 class ScheduleDefaultsView(ApiView):
@@ -119,41 +93,37 @@ class ScheduleDefaultsView(ApiView):
         """Schedule the jobs that a new tenant has, each that has no schedule yet. 200 if none was missing."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        refuse_unknown_parameters(request)
+        self.read_body()
 
         def call() -> Reply:
             read(NoInput, request)
             added = schedules_create_defaults(actor=actor)
-            return Reply(201 if added else 200, {"results": [schedule_json(schedule) for schedule in added]})
+            return Reply(201 if added else 200, SchedulesAddedSchema.of(results=added))
 
         return self.post_once(call)
 
 
 class ScheduleView(ApiView):
     @describe("schedules_get", ScheduleSchema, may=[404])
-    def get(self, request: Request, schedule_id: UUID) -> Response:
+    def get(self, request: Request, schedule_id: UUID) -> object:
         """Read a schedule."""
-        schedule = schedule_get(actor=self.actor(), schedule_id=schedule_id)
-        refuse_unknown_parameters(request)
-        return Response(schedule_json(schedule))
+        return schedule_get(actor=self.actor(), schedule_id=schedule_id)
 
     @describe("schedules_change", ScheduleSchema, request=ScheduleChanges, may=[404])
-    def patch(self, request: Request, schedule_id: UUID) -> Response:
+    def patch(self, request: Request, schedule_id: UUID) -> object:
         """Change a schedule. It runs as you from now on."""
         actor = self.actor()
         schedule_get(actor=actor, schedule_id=schedule_id)
-        refuse_unknown_parameters(request)
-        changes = read(ScheduleChanges, request)
-        return Response(schedule_json(schedule_update(actor=actor, schedule_id=schedule_id, changes=changes)))
+        changes = self.read_body()
+        return schedule_update(actor=actor, schedule_id=schedule_id, changes=changes)
 
     @describe("schedules_remove", None, status=204, may=[404])
-    def delete(self, request: Request, schedule_id: UUID) -> Response:
+    def delete(self, request: Request, schedule_id: UUID) -> None:
         """Remove a schedule. Its jobs stay."""
         actor = self.actor()
         schedule_get(actor=actor, schedule_id=schedule_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
         schedule_remove(actor=actor, schedule_id=schedule_id)
-        return Response(status=204)
 
 
 class ScheduleRunView(ApiView):
@@ -173,11 +143,10 @@ class ScheduleRunView(ApiView):
         refuse_unknown_parameters(request, "dry_run")
         if flag(request, "dry_run"):
             preview = schedule_preview(actor=actor, schedule_id=schedule_id)
-            ids = [str(id) for id in preview.ids]
-            return Response({"count": preview.count, "ids": ids, "counts": dict(preview.counts)})
+            return Response(PreviewSchema.json(preview))
 
-        def call() -> Reply:
+        def call() -> object:
             read(NoInput, request)
-            return Reply(202, {"job": job_json(schedule_run(actor=actor, schedule_id=schedule_id))})
+            return schedule_run(actor=actor, schedule_id=schedule_id)
 
         return self.post_once(call)

@@ -1,19 +1,116 @@
-"""Schemas of governance's responses, for the OpenAPI document."""
+"""Resources of the REST API: one class makes the OpenAPI component and the JSON."""
+
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from typing import Any
 
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
 from governance.vocabulary import PersonaKind, PrincipalKind, RoleName, Scope
 
+Reader = Callable[[Any], Any]
 
-class FaultSchema(serializers.Serializer[object]):
+
+class Schema(serializers.Serializer[Any]):  # without a docstring, which its subclasses would publish as theirs
+    @classmethod
+    def json(cls, shown: Any) -> dict[str, Any]:
+        """Return the JSON of an object or a mapping.
+
+        Each field reads the attribute or item that bears its name or its `source`, unless there is a method
+        `make_<field>(shown)`. A field with `required=False` is left out where its object has none; every other missing
+        attribute is an error of the code.
+        """
+        return _share_schema(cls).to_representation(shown)
+
+    @classmethod
+    def of(cls, **values: Any) -> dict[str, Any]:
+        """Return the JSON of values that no object has together."""
+        return cls.json(values)
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        shown = {}
+        for name, read, represent, is_required in self._readers:
+            value = read(instance)
+            if value is not None:
+                shown[name] = represent(value)
+            elif is_required:
+                shown[name] = None
+        return shown
+
+    @cached_property
+    def _readers(self) -> list[tuple[str, Reader, Reader, bool]]:
+        return [
+            (name, self._find_reader(name, field), _find_representation(field), field.required)
+            for name, field in self.fields.items()
+        ]
+
+    def _find_reader(self, name: str, field: "serializers.Field[Any, Any, Any, Any]") -> Reader:
+        made: Reader | None = getattr(self, f"make_{name}", None)
+        path = () if field.source == "*" else tuple(str(field.source).split("."))
+        return made or (lambda shown: _read_path(shown, path, field.required))
+
+
+@cache
+def _share_schema(kind: type[Schema]) -> Schema:
+    """Return the instance that all calls share: it stores nothing of what it shows."""
+    return kind()
+
+
+def _find_representation(field: "serializers.Field[Any, Any, Any, Any]") -> Reader:
+    return str if isinstance(field, serializers.ChoiceField) else field.to_representation
+
+
+def _read_path(shown: Any, path: tuple[str, ...], is_required: bool) -> Any:
+    for name in path:
+        if isinstance(shown, Mapping):
+            shown = shown[name] if is_required else shown.get(name)
+        else:
+            shown = getattr(shown, name) if is_required else getattr(shown, name, None)
+        if shown is None:
+            break
+    return shown
+
+
+class NullTextField(serializers.CharField):
+    """A text that is null where it is empty."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_null=True, **options)
+
+    def to_representation(self, value: Any) -> Any:
+        return super().to_representation(value) if value else None
+
+
+class HexField(serializers.CharField):
+    """Bytes in hexadecimal."""
+
+    def to_representation(self, value: Any) -> str:
+        return bytes(value).hex()
+
+
+class PlainDecimalField(serializers.DecimalField):
+    """A decimal number with the digits that it has."""
+
+    def to_representation(self, value: Any) -> str:
+        return f"{value:f}"
+
+
+class RoundedField(serializers.FloatField):
+    """A number with six digits after the point."""
+
+    def to_representation(self, value: Any) -> Any:
+        return round(float(value), 6)
+
+
+class FaultSchema(Schema):
     """One fault of the input; `field` is a dotted path, as in `items.3.content`."""
 
     field = serializers.CharField()
     message = serializers.CharField()
 
 
-class ProblemSchema(serializers.Serializer[object]):
+class ProblemSchema(Schema):
     """A problem as in RFC 9457."""
 
     type = serializers.CharField()
@@ -25,13 +122,13 @@ class ProblemSchema(serializers.Serializer[object]):
     errors = FaultSchema(many=True, required=False)  # type: ignore[assignment]
 
 
-class PersonaSchema(serializers.Serializer[object]):
+class PersonaSchema(Schema):
     id = serializers.UUIDField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=list(PersonaKind))
 
 
-class PrincipalSchema(serializers.Serializer[object]):
+class PrincipalSchema(Schema):
     kind = serializers.ChoiceField(choices=list(PrincipalKind))
     id = serializers.UUIDField()
     email = serializers.CharField(allow_null=True)
@@ -44,13 +141,13 @@ class PrincipalSchema(serializers.Serializer[object]):
     purpose = serializers.CharField(allow_blank=True, help_text="Of this call.")
 
 
-class TenantSchema(serializers.Serializer[object]):
+class TenantSchema(Schema):
     id = serializers.UUIDField()
     slug = serializers.CharField()
     name = serializers.CharField()
 
 
-class WhoSchema(serializers.Serializer[object]):
+class WhoSchema(Schema):
     """The caller; a product adds its limits."""
 
     principal = PrincipalSchema()

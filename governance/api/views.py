@@ -21,6 +21,7 @@ from rest_framework.views import APIView
 
 from governance.actor import Actor
 from governance.api.authentication import actor_of
+from governance.api.descriptions import Operation, read
 from governance.api.idempotency import Once, once
 from governance.database import acting, run_again
 from governance.errors import DomainError, FieldError, Invalid, InvalidETag
@@ -37,12 +38,14 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 Known = TypeVar("Known")
 METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 SAFE = frozenset({"get"})
+SAFE_METHODS = frozenset({"GET", "HEAD"})
 ZONE_HEADER = "X-Memory-Timezone"
 ANY_VERSION = range(1, 10**9)
 
 
 class ApiView(APIView):
-    """The base of REST views: each handler takes the actor, calls one service, and answers.
+    """The base of REST views: each handler takes the actor, calls one service, and returns its result, of which the
+    schema that the handler describes makes the response.
 
     Query parameters are read only after the object was found and the permission checked: 404 and 403 come before 400.
     `longest_body`: the bytes that an authenticated caller may send; the server reads no more. `address_of_made`: the
@@ -51,6 +54,8 @@ class ApiView(APIView):
 
     longest_body: int = settings.BODY_BYTES
     address_of_made: str = ""
+    ask: Callable[[], object] = staticmethod(lambda: None)
+    dry_run = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -86,6 +91,29 @@ class ApiView(APIView):
     def actor(self) -> Actor:
         return actor_of(self.request)
 
+    def operation(self) -> Operation:
+        """Return the description of the handler that answers this request."""
+        described: Operation = getattr(self, str(self.request.method).lower()).operation
+        return described
+
+    def answer(self, result: object) -> Response:
+        """Return the response whose body the handler's schema makes of `result`."""
+        operation = self.operation()
+        if self.request.method in SAFE_METHODS:
+            refuse_unknown_parameters(self.request, *operation.parameters)
+        return Response(operation.show(result), status=operation.status)
+
+    def read_body(self, ask: Callable[[], object] = lambda: None, parse: Callable[[dict[str, Any]], Any] = dict) -> Any:
+        """Check the address of a write, and return its validated body, of which `parse` makes what the handler needs.
+
+        ask: see `after`; it also runs before `post_once` repeats a stored response. Raises Invalid.
+        """
+        operation, self.ask = self.operation(), ask
+        with self.after(ask):
+            refuse_unknown_parameters(self.request, *operation.parameters)
+            self.dry_run = "dry_run" in operation.parameters and flag(self.request, "dry_run")
+            return parse(read(operation.body, self.request) if operation.body else {})
+
     @contextmanager
     def after(self, ask: Callable[[], object]) -> Iterator[None]:
         """Read the request in this block so that errors of the call (404, 403, 423, 412) come before errors of the
@@ -117,16 +145,17 @@ class ApiView(APIView):
         """
         return once(self.request, self.actor(), ask=ask, reader=reader)
 
-    def post_once(self, call: Callable[[], Reply], *, ask: Callable[[], object] = lambda: None) -> Response:
+    def post_once(self, call: Callable[[], object], *, ask: Callable[[], object] | None = None) -> Response:
         """Answer a POST under its Idempotency-Key, if it has one: `call` runs in the transaction that stores its
-        response.
+        response. It returns a Reply, or what `answer` takes.
 
-        `ask`: see `once`.
+        `ask`: see `once`; by default that of `read_body`.
         """
-        with self.once(ask=ask) as once:
+        with self.once(ask=ask or self.ask) as once:
             if once.reply is None:
                 with acting(self.actor()):
-                    once.store(call())
+                    result, operation = call(), self.operation()
+                    once.store(result if isinstance(result, Reply) else Reply(operation.status, operation.show(result)))
         return once.response()
 
 
@@ -161,9 +190,10 @@ def _allow_rerun(handler: Handler, *, is_safe: bool) -> Handler:
 
     @wraps(handler)
     def run(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
-        return run_again(partial(handler, view, request, *args, **kwargs), is_safe=is_safe)
+        result = run_again(partial(handler, view, request, *args, **kwargs), is_safe=is_safe)
+        return result if isinstance(result, HttpResponseBase) else view.answer(result)
 
-    return cast(Handler, run)
+    return cast("Handler", run)
 
 
 def heavy(handler: Handler) -> Handler:
@@ -174,7 +204,7 @@ def heavy(handler: Handler) -> Handler:
         with heavy_call(view.actor()):
             return handler(view, request, *args, **kwargs)
 
-    return cast(Handler, call_bounded)
+    return cast("Handler", call_bounded)
 
 
 def expected_versions(request: Request) -> Collection[int] | None:

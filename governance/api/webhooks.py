@@ -1,5 +1,6 @@
 """REST views of webhooks/ and deliveries/."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -9,12 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, read
+from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.views import ApiView, refuse_unknown_parameters
-from governance.idempotency.services import Reply
+from governance.api.schema import NullTextField, Schema
+from governance.api.views import ApiView
 from governance.vocabulary import DeliveryStatus, Permission
 from governance.webhooks.rules import event_choices
 from governance.webhooks.services import (
@@ -33,7 +33,7 @@ from governance.webhooks.services import (
 )
 
 if TYPE_CHECKING:
-    from governance.models import Webhook, WebhookDelivery
+    from governance.models import Webhook
 
 EVENTS = "Names of events as in `memory.updated`, or areas as in `memory.*`, which stand for all events of that area."
 FILTERS = 'As in `{"namespace": "/team/notes"}`: memories and namespaces at that path or below.'
@@ -61,7 +61,7 @@ class FiltersField(serializers.DictField):
     pass
 
 
-class WebhookSchema(serializers.Serializer[Any]):
+class WebhookSchema(Schema):
     id = serializers.UUIDField()
     url = serializers.CharField()
     events = serializers.ListField(child=serializers.CharField())
@@ -69,120 +69,78 @@ class WebhookSchema(serializers.Serializer[Any]):
     enabled = serializers.BooleanField()
     failures = serializers.IntegerField(help_text="In a row, since the last success.")
     next_at = serializers.DateTimeField(allow_null=True, help_text="The end of the pause after failures.")
-    previous_secret_until = serializers.DateTimeField(allow_null=True)
+    previous_secret_until = serializers.DateTimeField(source="previous_until", allow_null=True)
     created_at = serializers.DateTimeField()
+
+    def make_next_at(self, webhook: "Webhook") -> datetime | None:
+        return webhook.next_at if webhook.failures else None
 
 
 class WebhookMadeSchema(WebhookSchema):
     secret = serializers.CharField(help_text="Shown once. It verifies the signature of each delivery.")
 
+    def to_representation(self, instance: WebhookMade) -> dict[str, Any]:
+        return WebhookSchema.json(instance.webhook) | {"secret": instance.secret}
 
-class WebhookListSchema(PageSchema):
-    results = WebhookSchema(many=True)
 
-
-class WebhookTestSchema(serializers.Serializer[Any]):
+class WebhookTestSchema(Schema):
     delivered = serializers.BooleanField()
     error = serializers.CharField(allow_null=True)
 
 
-class DeliverySchema(serializers.Serializer[Any]):
+class DeliverySchema(Schema):
     id = serializers.UUIDField()
-    webhook = serializers.UUIDField()
-    event_id = serializers.UUIDField(help_text="Of the header `webhook-id`; the same when it is sent again.")
+    webhook = serializers.UUIDField(source="webhook_id")
+    event_id = serializers.UUIDField(
+        source="entry_id", help_text="Of the header `webhook-id`; the same when it is sent again."
+    )
     event = serializers.CharField()
     status = serializers.ChoiceField(choices=list(DeliveryStatus))
     attempts = serializers.IntegerField()
-    last_error = serializers.CharField(allow_null=True)
+    last_error = NullTextField()
     at = serializers.DateTimeField()
     next_at = serializers.DateTimeField(allow_null=True)
     delivered_at = serializers.DateTimeField(allow_null=True)
 
 
-class DeliveryListSchema(PageSchema):
-    results = DeliverySchema(many=True)
-
-
-def webhook_json(webhook: "Webhook") -> dict[str, Any]:
-    return {
-        "id": str(webhook.id),
-        "url": webhook.url,
-        "events": webhook.events,
-        "filters": webhook.filters,
-        "enabled": webhook.enabled,
-        "failures": webhook.failures,
-        "next_at": time_json(webhook.next_at) if webhook.failures else None,
-        "previous_secret_until": time_json(webhook.previous_until),
-        "created_at": time_json(webhook.created_at),
-    }
-
-
-def new_webhook_json(made: WebhookMade) -> dict[str, Any]:
-    return webhook_json(made.webhook) | {"secret": made.secret}
-
-
-def delivery_json(delivery: "WebhookDelivery") -> dict[str, Any]:
-    return {
-        "id": str(delivery.id),
-        "webhook": str(delivery.webhook_id),
-        "event_id": str(delivery.entry_id),
-        "event": delivery.event,
-        "status": delivery.status,
-        "attempts": delivery.attempts,
-        "last_error": delivery.last_error or None,
-        "at": time_json(delivery.at),
-        "next_at": time_json(delivery.next_at),
-        "delivered_at": time_json(delivery.delivered_at),
-    }
-
-
 class WebhooksView(ApiView):
-    @describe("webhooks_list", WebhookListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("webhooks_list", page_of(WebhookSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the tenant's webhooks, newest first."""
         pages = CursorPages(request)
         rows = webhooks_list(actor=self.actor(), pages=pages)
-        return pages.envelope([webhook_json(row) for row in rows])
+        return pages.envelope(rows)
 
     @describe("webhooks_add", WebhookMadeSchema, status=201, request=WebhookInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Call an address after certain events. The reply shows the signing secret once."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        refuse_unknown_parameters(request)
-        draft = WebhookDraft(**read(WebhookInput, request))
-
-        def call() -> Reply:
-            return Reply(201, new_webhook_json(webhook_create(actor=actor, draft=draft)))
-
-        return self.post_once(call)
+        draft = WebhookDraft(**self.read_body())
+        return self.post_once(lambda: webhook_create(actor=actor, draft=draft))
 
 
 class WebhookView(ApiView):
     @describe("webhooks_get", WebhookSchema, may=[404])
-    def get(self, request: Request, webhook_id: UUID) -> Response:
+    def get(self, request: Request, webhook_id: UUID) -> object:
         """Read a webhook, without its secret."""
-        webhook = webhook_get(actor=self.actor(), webhook_id=webhook_id)
-        refuse_unknown_parameters(request)
-        return Response(webhook_json(webhook))
+        return webhook_get(actor=self.actor(), webhook_id=webhook_id)
 
     @describe("webhooks_change", WebhookSchema, request=WebhookChanges, may=[404])
-    def patch(self, request: Request, webhook_id: UUID) -> Response:
+    def patch(self, request: Request, webhook_id: UUID) -> object:
         """Change the address, events or filters of a webhook, or switch it off and on."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        refuse_unknown_parameters(request)
-        changes = read(WebhookChanges, request)
-        return Response(webhook_json(webhook_update(actor=actor, webhook_id=webhook_id, changes=changes)))
+        changes = self.read_body()
+        return webhook_update(actor=actor, webhook_id=webhook_id, changes=changes)
 
     @describe("webhooks_remove", None, status=204, may=[404])
-    def delete(self, request: Request, webhook_id: UUID) -> Response:
+    def delete(self, request: Request, webhook_id: UUID) -> None:
         """Remove a webhook. Nothing more is sent to it."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
         webhook_remove(actor=actor, webhook_id=webhook_id)
-        return Response(status=204)
 
 
 class WebhookTestView(ApiView):
@@ -191,7 +149,7 @@ class WebhookTestView(ApiView):
         """Send a `webhook.test` event now, and report whether it was delivered."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
         error = webhook_test(actor=actor, webhook_id=webhook_id)
         return Response({"delivered": not error, "error": error or None})
 
@@ -202,21 +160,17 @@ class WebhookRotateView(ApiView):
         """Make a new secret. Deliveries carry a signature of each secret for 24 hours."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        refuse_unknown_parameters(request)
-
-        def call() -> Reply:
-            return Reply(200, new_webhook_json(webhook_rotate(actor=actor, webhook_id=webhook_id)))
-
-        return self.post_once(call)
+        self.read_body()
+        return self.post_once(lambda: webhook_rotate(actor=actor, webhook_id=webhook_id))
 
 
 class DeliveriesView(ApiView):
-    @describe("webhooks_deliveries", DeliveryListSchema, parameters=PAGE, may=[404])
-    def get(self, request: Request, webhook_id: UUID) -> Response:
+    @describe("webhooks_deliveries", page_of(DeliverySchema), parameters=PAGE, may=[404])
+    def get(self, request: Request, webhook_id: UUID) -> object:
         """List the deliveries of a webhook during the last 30 days, newest first."""
         pages = CursorPages(request)
         rows = deliveries_list(actor=self.actor(), webhook_id=webhook_id, pages=pages)
-        return pages.envelope([delivery_json(row) for row in rows])
+        return pages.envelope(rows)
 
 
 class DeliveryReplayView(ApiView):
@@ -225,9 +179,5 @@ class DeliveryReplayView(ApiView):
         """Send a delivery again. Its event keeps its id."""
         actor = self.actor()
         delivery_get(actor=actor, delivery_id=delivery_id)
-        refuse_unknown_parameters(request)
-
-        def call() -> Reply:
-            return Reply(200, delivery_json(delivery_replay(actor=actor, delivery_id=delivery_id)))
-
-        return self.post_once(call)
+        self.read_body()
+        return self.post_once(lambda: delivery_replay(actor=actor, delivery_id=delivery_id))

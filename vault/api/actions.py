@@ -12,17 +12,16 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.audit import FileView
-from governance.api.descriptions import DRY_RUN, ONCE, read
+from governance.api.descriptions import DRY_RUN, ONCE
 from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
-from governance.api.jobs import JobPromiseSchema, job_json
-from governance.api.views import ApiView, flag, refuse_unknown_parameters
-from governance.idempotency.services import Reply
+from governance.api.jobs import JobPromiseSchema
+from governance.api.schema import Schema
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import MomentField, refuse_deep
 from vault.api.inputs import Tags
 from vault.api.lines import lines_response
-from vault.api.schema import Schema
 from vault.listing.actions import EXPORT, MOST_IDS, ActionCount, ActionDraft, action_count, action_create, export_lines
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.vocabulary import Layer
@@ -66,7 +65,12 @@ class ActionCountSchema(Schema):
     count = serializers.IntegerField(help_text="Memories that would be changed, or exported.")
     ids = serializers.ListField(child=serializers.UUIDField(), help_text="The first 100 of them.")
     skipped = SkippedSchema(many=True, help_text="The first 100 that would be left out.")
-    capped = serializers.BooleanField(help_text="Only the first 1,000 were looked at for `skipped`.")
+    capped = serializers.BooleanField(
+        source="is_capped", help_text="Only the first 1,000 were looked at for `skipped`."
+    )
+
+    def make_skipped(self, found: ActionCount) -> Any:
+        return [{"id": cube_id, "code": code} for cube_id, code in found.skipped]
 
 
 class ActionsView(ApiView):
@@ -83,24 +87,17 @@ class ActionsView(ApiView):
         """Apply an action to chosen memories, or to all that match, as a job that can be undone for 30 days."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request, "dry_run")
-        dry_run = flag(request, "dry_run")
-        body = read(ActionInput, request)
+        body = self.read_body()
         draft = ActionDraft(
             action=body["action"],
             ids=tuple(body.get("ids", ())),
             filters=body.get("filters"),
             arguments=_read_arguments(body.get("args", {})),
         )
-        if dry_run:
-            return Response(_count_json(action_count(actor=actor, draft=draft)))
+        if self.dry_run:
+            return Response(ActionCountSchema.json(action_count(actor=actor, draft=draft)))
         expected = body.get("expected_count")
-
-        def call() -> Reply:
-            job = action_create(actor=actor, draft=draft, expected_count=expected)
-            return Reply(202, {"job": job_json(job)})
-
-        return self.post_once(call)
+        return self.post_once(lambda: action_create(actor=actor, draft=draft, expected_count=expected))
 
 
 class ExportFileView(FileView):
@@ -117,12 +114,3 @@ def _read_arguments(given: Mapping[str, Any]) -> BulkArguments:
     layer = {"layer": Layer(given["layer"])} if "layer" in given else {}
     tags = {"tags": tuple(given["tags"])} if "tags" in given else {}
     return BulkArguments(**{**given, **layer, **tags})
-
-
-def _count_json(found: ActionCount) -> dict[str, Any]:
-    return {
-        "count": found.count,
-        "ids": [str(cube_id) for cube_id in found.ids],
-        "skipped": [{"id": str(cube_id), "code": code} for cube_id, code in found.skipped],
-        "capped": found.is_capped,
-    }

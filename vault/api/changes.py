@@ -18,13 +18,13 @@ MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
 
 
 def change_and_answer(
-    view: ApiView, memory_id: UUID, change: Callable[[], object], *, ask: Callable[[], object], dry_run: bool
+    view: ApiView, memory_id: UUID, change: Callable[[], object], *, ask: Callable[[], object]
 ) -> Response:
-    """Change a memory once and return it. A dry run returns its id and is rolled back.
+    """Change a memory once and return it. A dry run, which the address asks for, returns its id and is rolled back.
 
     ask: checks permissions and versions before a stored response is repeated.
     """
-    if dry_run:
+    if view.dry_run:
         view.rehearse(change)
         return Response(dry_run_json([memory_id]))
 

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, page_of, read
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -22,15 +22,16 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Channel, Permission
 from vault.api.descriptions import of_memories
-from vault.api.inputs import ConversationChangesInput, ConversationInput, TurnInput, read
-from vault.api.representations import conversation_json, dry_run_json, event_json, turn_json
+from vault.api.inputs import ConversationChangesInput, ConversationInput, TurnInput
+from vault.api.representations import dry_run_json
 from vault.api.schema import (
     PROVENANCE,
-    ConversationListSchema,
+    CitationSchema,
     ConversationSchema,
     DryRunSchema,
     TurnAnswerSchema,
     TurnListSchema,
+    TurnSchema,
 )
 from vault.chat.plans import TurnPlan
 from vault.chat.selectors import (
@@ -42,9 +43,11 @@ from vault.chat.selectors import (
     turns_list,
 )
 from vault.chat.services import (
+    Cited,
     ConversationChanges,
     ConversationDraft,
     Done,
+    Token,
     TurnEvent,
     conversation_create,
     conversation_delete,
@@ -63,12 +66,12 @@ STREAM = "text/event-stream"
 
 
 class ConversationsView(ApiView):
-    @of_memories("conversations_list", ConversationListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @of_memories("conversations_list", page_of(ConversationSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the caller's own conversations, newest first."""
         pages = CursorPages(request)
         views = conversations_list(actor=self.actor(), pages=pages)
-        return pages.envelope([conversation_json(view) for view in views])
+        return pages.envelope(views)
 
     @of_memories(
         "conversations_create",
@@ -81,36 +84,33 @@ class ConversationsView(ApiView):
         """Start a conversation."""
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
-        refuse_unknown_parameters(request)
-        draft = ConversationDraft(**read(ConversationInput, request))
+        draft = ConversationDraft(**self.read_body())
 
         def call() -> Reply:
             view = conversation_create(actor=actor, draft=draft)
-            return Reply(201, conversation_json(view), shows=(view.id,))
+            return Reply(201, ConversationSchema.json(view), shows=(view.id,))
 
         return self.post_once(call)
 
 
 class ConversationView(ApiView):
     @of_memories("conversations_get", ConversationSchema, may=[404])
-    def get(self, request: Request, conversation_id: UUID) -> Response:
+    def get(self, request: Request, conversation_id: UUID) -> object:
         """Read one conversation."""
         actor = self.actor()
         with acting(actor):
             view = conversation_get(actor=actor, conversation_id=conversation_id)
             refuse_unknown_parameters(request)
-        return Response(conversation_json(view))
+        return view
 
     @of_memories("conversations_update", ConversationSchema, request=ConversationChangesInput, may=[404, 409])
-    def patch(self, request: Request, conversation_id: UUID) -> Response:
+    def patch(self, request: Request, conversation_id: UUID) -> object:
         """Rename a conversation, change the persona or the model that answers, or whether answers recall goals."""
         actor = self.actor()
         with acting(actor):
             conversation_get(actor=actor, conversation_id=conversation_id)
-            refuse_unknown_parameters(request)
-            changes = ConversationChanges(**read(ConversationChangesInput, request))
-            view = conversation_update(actor=actor, conversation_id=conversation_id, changes=changes)
-        return Response(conversation_json(view))
+            changes = ConversationChanges(**self.read_body())
+            return conversation_update(actor=actor, conversation_id=conversation_id, changes=changes)
 
     @of_memories(
         "conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409, 423]
@@ -139,7 +139,7 @@ class TurnsView(ApiView):
         return [JSONRenderer(), *([EventStreamRenderer()] if self.request.method == "POST" else [])]
 
     @of_memories("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
-    def get(self, request: Request, conversation_id: UUID) -> Response:
+    def get(self, request: Request, conversation_id: UUID) -> object:
         """List the turns of a conversation, oldest first. `content` is the answer."""
         actor = self.actor()
         pages = CursorPages(request, "id", also_known=["provenance"])
@@ -150,9 +150,7 @@ class TurnsView(ApiView):
                 pages=pages,
             )
             manifest = _make_manifest(actor, views) if flag(request, "provenance") else {}
-        response = pages.envelope([turn_json(view) for view in views])
-        response.data |= manifest
-        return response
+        return pages.envelope(views) | manifest
 
     @of_memories(
         "turns_create",
@@ -186,7 +184,7 @@ class TurnsView(ApiView):
                 with acting(actor):
                     turn = turn_store(plan=plan, answer=answer)
                     manifest = _make_manifest(actor, [turn]) if proven else {}
-                    once.store(Reply(201, turn_json(turn) | manifest, shows=turn_shows(turn)))
+                    once.store(Reply(201, TurnSchema.json(turn) | manifest, shows=turn_shows(turn)))
         return once.response()
 
 
@@ -216,3 +214,12 @@ def _encode_event(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 def _make_manifest(actor: Actor, turns: Sequence[TurnView]) -> dict[str, Any]:
     return {"manifest": manifest_json(manifest_of_turns(actor=actor, turns=turns))}
+
+
+def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
+    """Return the name and the data of an event of a streamed answer."""
+    if isinstance(event, Token):
+        return "token", {"text": event.text}
+    if isinstance(event, Cited):
+        return "citation", CitationSchema.json(event.citation)
+    return "done", TurnSchema.json(event.turn)

@@ -19,16 +19,16 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.audit import FileView
-from governance.api.descriptions import DRY_RUN, describe, read
+from governance.api.descriptions import DRY_RUN, describe
 from governance.api.fields import StrictSerializer
-from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.jobs import JobPromiseSchema
 from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
+from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField, refuse_deep
-from vault.api.schema import Schema
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.file_reading import ImportDraft
 from vault.exchange.pack_export import part_read
@@ -168,15 +168,13 @@ class FileParser(BaseParser):
 
 class ExportsView(ApiView):
     @of_memories("exports_create", JobPromiseSchema, status=202, request=MemoriesExportInput)
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Export memories with their versions and lineage, as a job; then download them as a file."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request)
-        body = read(MemoriesExportInput, request)
+        body = self.read_body()
         draft = ExportDraft(tuple(body.get("ids", ())), body.get("filters"), body.get("query", ""))
-        job = export_create(actor=actor, draft=draft)
-        return Response({"job": job_json(job)}, status=202)
+        return export_create(actor=actor, draft=draft)
 
 
 class ExportJsonLinesView(FileView):
@@ -255,7 +253,7 @@ class ImportsView(ApiView):
         may=[404],
         memories=True,
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Import the memories of a file, as a job. Its result counts imported and skipped memories, with reasons.
 
         A memory that an earlier import stored is not stored again.
@@ -272,7 +270,7 @@ class ImportsView(ApiView):
             job = import_create(actor=actor, draft=draft)
         if "upload" in request.query_params:
             upload_remove(actor=actor, upload_id=_read_id(request))
-        return Response({"job": job_json(job)}, status=202)
+        return job
 
 
 class UploadSchema(Schema):
@@ -326,13 +324,12 @@ class UploadPartsView(ApiView):
         return Response({"id": str(upload_id), "bytes": size})
 
     @describe("imports_uploads_delete", None, status=204, may=[404])
-    def delete(self, request: Request, upload_id: UUID) -> Response:
+    def delete(self, request: Request, upload_id: UUID) -> None:
         """Forget an uploaded file."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        refuse_unknown_parameters(request)
+        self.read_body()
         upload_remove(actor=actor, upload_id=upload_id)
-        return Response(status=204)
 
 
 EXAMPLES = {

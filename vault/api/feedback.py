@@ -8,13 +8,12 @@ from rest_framework.response import Response
 
 from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import OneOfField, StrictSerializer, TextField
-from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView, expected_versions
 from governance.database import acting
 from governance.idempotency.services import Reply
 from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField
-from vault.api.inputs import read
-from vault.api.schema import Schema
 from vault.reviews.feedback import (
     LONGEST_NOTE,
     Feedback,
@@ -55,10 +54,7 @@ class FeedbackView(ApiView):
         the next higher sensitivity. Without the right to change the memory they open a review, with status 202.
         """
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: feedback_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            body = read(FeedbackInput, request)
+        body = self.read_body(lambda: feedback_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
         feedback = Feedback(FeedbackKind(body["kind"]), body.get("correction", ""), body.get("note", ""))
 
         def give_feedback(*, dry_run: bool = False) -> FeedbackResult:
@@ -66,7 +62,7 @@ class FeedbackView(ApiView):
                 actor=actor, cube_id=memory_id, feedback=feedback, expected_versions=versions, dry_run=dry_run
             )
 
-        if dry_run:
+        if self.dry_run:
             return Response(_result_json(give_feedback(dry_run=True), dry_run=True))
 
         def ask() -> None:
@@ -84,9 +80,4 @@ class FeedbackView(ApiView):
 
 
 def _result_json(result: FeedbackResult, *, dry_run: bool = False) -> dict[str, object]:
-    return {
-        "dry_run": dry_run,
-        "outcome": str(result.outcome),
-        "version": result.version,
-        "review_id": str(result.review_id) if result.review_id else None,
-    }
+    return FeedbackSchema.json(vars(result) | {"dry_run": dry_run})

@@ -86,7 +86,7 @@ class MetadataField(serializers.JSONField):
         refuse_deep(data)
         if not isinstance(data, dict):
             raise serializers.ValidationError("an object is needed")
-        value = cast(dict[str, Any], super().to_internal_value(data))
+        value = cast("dict[str, Any]", super().to_internal_value(data))
         for part in _iterate_scalars(value):
             if isinstance(part, str):
                 refuse_broken_text(part)

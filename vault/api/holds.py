@@ -10,11 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, PageSchema, describe
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField, read_query_time
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -22,9 +22,8 @@ from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import of_memories
 from vault.api.fields import refuse_deep
-from vault.api.inputs import read
 from vault.api.representations import dry_run_json
-from vault.api.schema import DryRunSchema, Schema, SubjectSchema
+from vault.api.schema import DryRunSchema, SubjectSchema
 from vault.holds.selectors import HoldView as View
 from vault.holds.selectors import hold_get, hold_locate, holds_list
 from vault.holds.services import (
@@ -71,6 +70,9 @@ class ApprovalSchema(Schema):
     member = MemberRefSchema()
     at = serializers.DateTimeField()
 
+    def make_member(self, approval: Any) -> Any:
+        return {"id": approval.member_id, "name": approval.name}
+
 
 class HoldSchema(Schema):
     id = serializers.UUIDField()
@@ -85,20 +87,19 @@ class HoldSchema(Schema):
     created_at = serializers.DateTimeField()
     approvals = ApprovalSchema(many=True, help_text="Of its release: two different members' are needed.")
 
-
-class HoldListSchema(PageSchema):
-    results = HoldSchema(many=True)
+    def make_created_by(self, view: View) -> Any:
+        return {"id": view.maker_id, "name": view.maker_name}
 
 
 class HoldsView(ApiView):
-    @describe("holds_list", HoldListSchema, parameters=[STATUS, AS_OF, *PAGE])
-    def get(self, request: Request) -> Response:
+    @describe("holds_list", page_of(HoldSchema), parameters=[STATUS, AS_OF, *PAGE])
+    def get(self, request: Request) -> object:
         """List legal holds, newest first."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
         pages = CursorPages(request, also_known=["status", "as_of"])
         views = holds_list(actor=actor, status=_read_status(request), at=read_query_time(request, "as_of"), pages=pages)
-        return pages.envelope([hold_json(view) for view in views])
+        return pages.envelope(views)
 
     @describe(
         "holds_create",
@@ -112,28 +113,22 @@ class HoldsView(ApiView):
         """Hold memories unchanged until two different members release them. A dry run only counts them."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
-        refuse_unknown_parameters(request, "dry_run")
-        dry_run = flag(request, "dry_run")
-        draft = HoldDraft(**read(HoldInput, request))
-        if dry_run:
+        draft = HoldDraft(**self.read_body())
+        if self.dry_run:
             count, ids = hold_rehearse(actor=actor, draft=draft, most=settings.MAX_ITEMS_PER_CALL)
             return Response(dry_run_json(ids, count=count))
-
-        def call() -> Reply:
-            return Reply(201, hold_json(hold_create(actor=actor, draft=draft)))
-
-        return self.post_once(call)
+        return self.post_once(lambda: hold_create(actor=actor, draft=draft))
 
 
 class HoldView(ApiView):
     @describe("holds_get", HoldSchema, may=[404])
-    def get(self, request: Request, hold_id: UUID) -> Response:
+    def get(self, request: Request, hold_id: UUID) -> object:
         """Read one legal hold."""
         actor = self.actor()
         with acting(actor):
             view = hold_get(actor=actor, hold_id=hold_id)
             refuse_unknown_parameters(request)
-        return Response(hold_json(view))
+        return view
 
 
 class HoldReleaseView(ApiView):
@@ -149,7 +144,7 @@ class HoldReleaseView(ApiView):
         def call() -> Reply:
             view = hold_release(actor=actor, hold_id=hold_id)
             refuse_unknown_parameters(request)
-            return Reply(200 if view.status is HoldStatus.RELEASED else 202, hold_json(view))
+            return Reply(200 if view.status is HoldStatus.RELEASED else 202, HoldSchema.json(view))
 
         return self.post_once(call, ask=ask)
 
@@ -165,18 +160,12 @@ class FreezeView(ApiView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Freeze a memory: a hold that the caller or an admin can end."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_freezable(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            reason = read(ReasonInput, request)["reason"]
+        body = self.read_body(lambda: cube_freezable(actor=actor, cube_id=memory_id, expected_versions=versions))
 
         def freeze() -> None:
-            cube_freeze(actor=actor, cube_id=memory_id, reason=reason, expected_versions=versions)
+            cube_freeze(actor=actor, cube_id=memory_id, reason=body["reason"], expected_versions=versions)
 
-        def ask() -> None:
-            cube_freezable(actor=actor, cube_id=memory_id)
-
-        return change_and_answer(self, memory_id, freeze, ask=ask, dry_run=dry_run)
+        return change_and_answer(self, memory_id, freeze, ask=lambda: cube_freezable(actor=actor, cube_id=memory_id))
 
 
 class UnfreezeView(ApiView):
@@ -194,32 +183,8 @@ class UnfreezeView(ApiView):
         def unfreeze() -> None:
             cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=versions)
 
-        def ask() -> None:
-            cube_freezable(actor=actor, cube_id=memory_id)
-
-        with self.after(lambda: self.rehearse(unfreeze)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-        return change_and_answer(self, memory_id, unfreeze, ask=ask, dry_run=dry_run)
-
-
-def hold_json(view: View) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "kind": view.kind,
-        "status": view.status,
-        "reason": view.reason,
-        "memory_id": str(view.memory_id) if view.memory_id else None,
-        "filters": view.filters,
-        "subject": {"id": str(view.subject.id), "reference": view.subject.reference} if view.subject else None,
-        "covered": view.covered,
-        "created_by": {"id": str(view.maker_id), "name": view.maker_name},
-        "created_at": time_json(view.created_at),
-        "approvals": [
-            {"member": {"id": str(approval.member_id), "name": approval.name}, "at": time_json(approval.at)}
-            for approval in view.approvals
-        ],
-    }
+        self.read_body(lambda: self.rehearse(unfreeze))
+        return change_and_answer(self, memory_id, unfreeze, ask=lambda: cube_freezable(actor=actor, cube_id=memory_id))
 
 
 def _read_status(request: Request) -> HoldStatus | None:

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from django.conf import settings
 from rest_framework import serializers
-from rest_framework.request import Request
 
 from governance.actor import Actor
+from governance.api.descriptions import share_form
 from governance.api.fields import FlagField, NumberField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.problems import field_errors
-from governance.errors import FieldError, Invalid, TooLarge
+from governance.errors import TooLarge
 from vault.api.fields import (
     ContentField,
     EventField,
@@ -130,7 +129,7 @@ class MessageListInput(serializers.ListSerializer[Any]):
     def to_internal_value(self, data: Any) -> ReadMessages:
         if not isinstance(data, list) or not data:
             return ReadMessages(super().to_internal_value(data))
-        form = _cached_form(MessageInput)
+        form = share_form(MessageInput)
         found, skipped = ReadMessages(), dict[str, Any]()
         for index, item in enumerate(data):
             try:
@@ -346,10 +345,6 @@ class ContextInput(StrictSerializer):
     as_of = _make_as_of_field()
 
 
-class NoInput(StrictSerializer):
-    """The body of a call without input: absent or empty."""
-
-
 class ConversationInput(StrictSerializer):
     title = TextField(max_length=200, required=False, allow_blank=True)
     persona = make_label_field()
@@ -443,26 +438,8 @@ def make_search(body: dict[str, Any]) -> SearchQuery:
     return SearchQuery(**asked)
 
 
-def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    """Return the validated body. Raises Invalid; TooLarge."""
-    try:
-        if not isinstance(request.data, dict):
-            raise Invalid(errors=[FieldError("body", "a JSON object is needed")])
-        body: dict[str, Any] = _cached_form(kind).run_validation(request.data)
-    except RecursionError as error:  # of Python's own JSON parser and encoder
-        raise Invalid("The body is nested too deeply.") from error
-    return body
-
-
-@cache
-def _cached_form(kind: type[StrictSerializer]) -> StrictSerializer:
-    """Return a serializer that all requests share. Validation stores no state in it, and a new one would copy every
-    field."""
-    return kind()
-
-
 def _common_fields(body: dict[str, Any]) -> dict[str, Any]:
-    names = {*_cached_form(DescribedInput).fields, *OF_CONTENT, "allow_duplicates"}
+    names = {*share_form(DescribedInput).fields, *OF_CONTENT, "allow_duplicates"}
     common = {name: value for name, value in body.items() if name in names}
     if "tags" in common:
         common["tags"] = tuple(common["tags"])

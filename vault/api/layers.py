@@ -11,35 +11,30 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.descriptions import ONCE, PAGE, PageSchema, describe
+from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, page_of
 from governance.api.fields import BROKEN, NumberField, StrictSerializer
-from governance.api.jobs import JobPromiseSchema, job_json
-from governance.api.pages import CursorPages
-from governance.api.representations import time_json
+from governance.api.jobs import JobPromiseSchema
+from governance.api.pages import CursorPages, whole_list
+from governance.api.schema import RoundedField, Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.pages import First
 from governance.personas.services import persona_update_ask
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
-from vault.api.inputs import read
-from vault.api.schema import Schema
-from vault.cubes.selectors import CubeView
 from vault.layers.constants import constants_get, constants_set, tenant_constants_get, tenant_constants_set
 from vault.layers.persona import (
     EntryView,
     ProfileField,
-    TraitView,
     entries_list,
     profile_get,
     profile_set,
     traits_list,
 )
 from vault.layers.replay import replay_later
-from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, merge_constants
-from vault.layers.selectors import PageView, SegmentView, segments_list, stm_list
+from vault.layers.rules import NAMES, RANGES, WHOLE, merge_constants
+from vault.layers.selectors import SegmentView, segments_list, stm_list
 from vault.layers.working_set import STABLE, TEXT, WORKING, working_set
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.rules import HIGHEST_WEIGHT, LEAST_WEIGHT, PREDICTORS
@@ -66,55 +61,60 @@ ConstantsSchema = type("ConstantsSchema", (Schema,), {name: serializers.FloatFie
 
 
 class SideSchema(Schema):
-    memory_id = serializers.UUIDField()
-    content = serializers.CharField()
+    memory_id = serializers.UUIDField(source="cube.id")
+    content = serializers.CharField(source="words.content")
 
 
 class PageOfStreamSchema(Schema):
-    id = serializers.UUIDField()
-    stream = serializers.UUIDField()
-    position = serializers.IntegerField(help_text="In its stream, from 1.")
+    id = serializers.UUIDField(source="row.id")
+    stream = serializers.UUIDField(source="row.stream_id")
+    position = serializers.IntegerField(source="row.position", help_text="In its stream, from 1.")
     query = SideSchema(allow_null=True)
     response = SideSchema(allow_null=True)
-    at = serializers.DateTimeField()
-    chain = serializers.UUIDField(allow_null=True, help_text="The first page of its topic; null until it was placed.")
+    at = serializers.DateTimeField(source="row.at")
+    chain = serializers.UUIDField(
+        source="row.chain", allow_null=True, help_text="The first page of its topic; null until it was placed."
+    )
     meta = serializers.CharField(help_text="What the topic is about.")
 
 
-class PageOfStreamListSchema(PageSchema):
-    results = PageOfStreamSchema(many=True)
-
-
 class SegmentSchema(Schema):
-    id = serializers.UUIDField()
+    id = serializers.UUIDField(source="row.id")
     summary = serializers.CharField()
     keywords = serializers.ListField(child=serializers.CharField())
-    heat = serializers.FloatField(help_text="α·visits + β·pages not promoted + γ·recency, at this moment.")
-    visits = serializers.IntegerField()
+    heat = RoundedField(help_text="α·visits + β·pages not promoted + γ·recency, at this moment.")
+    visits = serializers.IntegerField(source="row.visits")
     pages = serializers.IntegerField()
     unpromoted = serializers.IntegerField(help_text="Pages that were not distilled yet.")
-    recency = serializers.FloatField(help_text="γ·exp(−Δt / μ)")
-    visited_at = serializers.DateTimeField()
+    recency = RoundedField(help_text="γ·exp(−Δt / μ)")
+    visited_at = serializers.DateTimeField(source="row.visited_at")
     state = serializers.ChoiceField(choices=["resident", "evicted"])
 
+    def make_summary(self, view: SegmentView) -> str:
+        return " ".join(view.summary)
 
-class SegmentListSchema(PageSchema):
-    results = SegmentSchema(many=True)
+    def make_recency(self, view: SegmentView) -> float:
+        return view.parts[2]
+
+    def make_state(self, view: SegmentView) -> str:
+        return "evicted" if view.row.evicted_at else "resident"
 
 
 class ProfileFieldSchema(Schema):
     name = serializers.CharField()
     value = serializers.CharField()
-    memory_id = serializers.UUIDField(allow_null=True, help_text="null for an agent's, which is no memory.")
-    updated_at = serializers.DateTimeField(allow_null=True)
+    memory_id = serializers.UUIDField(
+        source="view.cube.id", allow_null=True, help_text="null for an agent's, which is no memory."
+    )
+    updated_at = serializers.DateTimeField(source="view.cube.updated_at", allow_null=True)
 
 
 class QueueEntrySchema(Schema):
-    memory_id = serializers.UUIDField()
-    content = serializers.CharField()
-    action = serializers.ChoiceField(choices=["add", "update", "delete"])
-    reason = serializers.CharField(help_text="Why it was added, and what it replaced.")
-    created_at = serializers.DateTimeField()
+    memory_id = serializers.UUIDField(source="view.cube.id")
+    content = serializers.CharField(source="view.words.content")
+    action = serializers.ChoiceField(source="row.action", choices=["add", "update", "delete"])
+    reason = serializers.CharField(source="row.reason", help_text="Why it was added, and what it replaced.")
+    created_at = serializers.DateTimeField(source="row.created_at")
 
 
 class ProfileSchema(Schema):
@@ -131,21 +131,14 @@ class TraitStepSchema(Schema):
 
 
 class TraitSchema(Schema):
-    dimension = serializers.CharField()
-    name = serializers.CharField()
-    group = serializers.ChoiceField(choices=["personality", "alignment", "interest"])
-    definition = serializers.CharField()
+    dimension = serializers.CharField(source="dimension.code")
+    name = serializers.CharField(source="dimension.name")
+    group = serializers.ChoiceField(source="dimension.group", choices=["personality", "alignment", "interest"])
+    definition = serializers.CharField(source="dimension.definition")
     level = serializers.IntegerField(help_text="1, the opposite, to 5.")
     confidence = serializers.FloatField(help_text="0 to 1.")
     evidence = serializers.ListField(child=serializers.UUIDField(), help_text="The pages that it rests on.")
     history = TraitStepSchema(many=True)
-
-
-class TraitListSchema(Schema):
-    count = serializers.IntegerField()
-    next = serializers.CharField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
-    results = TraitSchema(many=True)
 
 
 PROFILE_INPUT = {
@@ -158,7 +151,7 @@ PROFILE_INPUT = {
 
 
 class WorkingItemSchema(Schema):
-    memory_id = serializers.UUIDField()
+    memory_id = serializers.UUIDField(source="view.cube.id")
     tokens = serializers.IntegerField()
     reason = serializers.ChoiceField(
         choices=["profile", "pinned", *PREDICTORS, "kept", "hot_topic", "new_entry"],
@@ -178,10 +171,7 @@ class PredictorSchema(Schema):
     used = serializers.IntegerField(help_text="Of those preloaded, by the next turn.")
 
 
-class WorkingSetSchema(Schema):
-    count = serializers.IntegerField()
-    next = serializers.CharField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
+class WorkingSetSchema(PageSchema):
     results = WorkingItemSchema(many=True)
     replacement = serializers.ChoiceField(choices=list(ReplacementName))
     predictors = PredictorSchema(many=True)
@@ -205,23 +195,23 @@ class ReplayInput(StrictSerializer):
 
 
 class StmView(ApiView):
-    @of_memories("personas_stm", PageOfStreamListSchema, parameters=[STREAM, *PAGE], may=[404])
-    def get(self, request: Request, persona_id: UUID) -> Response:
+    @of_memories("personas_stm", page_of(PageOfStreamSchema), parameters=[STREAM, *PAGE], may=[404])
+    def get(self, request: Request, persona_id: UUID) -> object:
         """List the short-term pages of a persona, newest first."""
         pages = CursorPages(request, also_known=("stream",))
         stream = _read_uuid(request.query_params.get("stream"), "stream")
         found = stm_list(actor=self.actor(), persona_id=persona_id, pages=pages, stream_id=stream)
-        return pages.envelope([page_json(view) for view in found])
+        return pages.envelope(found)
 
 
 class SegmentsView(ApiView):
-    @of_memories("personas_segments", SegmentListSchema, parameters=[EVICTED, *PAGE], may=[404])
-    def get(self, request: Request, persona_id: UUID) -> Response:
+    @of_memories("personas_segments", page_of(SegmentSchema), parameters=[EVICTED, *PAGE], may=[404])
+    def get(self, request: Request, persona_id: UUID) -> object:
         """List the mid-term segments of a persona, the hottest first."""
         actor = self.actor()
         pages = CursorPages(request, "-warmth", also_known=("evicted",))
         found = segments_list(actor=actor, persona_id=persona_id, pages=pages, evicted=flag(request, "evicted"))
-        return pages.envelope([segment_json(view) for view in found])
+        return pages.envelope(found)
 
 
 class ProfileView(ApiView):
@@ -247,50 +237,29 @@ class ProfileView(ApiView):
 
 
 class TraitsView(ApiView):
-    @describe("personas_traits", TraitListSchema, may=[404])
-    def get(self, request: Request, persona_id: UUID) -> Response:
+    @describe("personas_traits", page_of(TraitSchema), may=[404])
+    def get(self, request: Request, persona_id: UUID) -> object:
         """Read the traits of a persona, in the dimensions (of 90) that have evidence."""
-        found = traits_list(actor=self.actor(), persona_id=persona_id)
-        refuse_unknown_parameters(request)
-        results = [trait_json(view) for view in found]
-        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+        return whole_list(traits_list(actor=self.actor(), persona_id=persona_id))
 
 
 class WorkingSetView(ApiView):
     @of_memories("personas_working_set", WorkingSetSchema, parameters=[SESSION], may=[404])
-    def get(self, request: Request, persona_id: UUID) -> Response:
+    def get(self, request: Request, persona_id: UUID) -> object:
         """Read the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
         actor, session = self.actor(), request.query_params.get("session_id", "")
         found = working_set(actor=actor, persona_id=persona_id, session=session)
         refuse_unknown_parameters(request, "session_id")
-        results = [
-            {
-                "memory_id": str(item.view.cube.id),
-                "tokens": item.tokens,
-                "reason": item.reason,
-                "score": item.score,
-                "form": item.form,
-                "tier": item.tier,
-            }
-            for item in found
-        ]
         state = scheduler_state(actor=actor, persona_id=persona_id)
-        learned = {
-            "replacement": state.replacement,
-            "predictors": [vars(predictor) for predictor in state.predictors],
-            "missed": state.missed,
-        }
-        return Response({"count": len(results), "next": None, "previous": None, "results": results} | learned)
+        return whole_list(found) | vars(state)
 
     @describe("personas_working_set_update", ReplacementSchema, request=ReplacementInput, may=[404])
-    def patch(self, request: Request, persona_id: UUID) -> Response:
+    def patch(self, request: Request, persona_id: UUID) -> object:
         """Choose the policy by which memories leave a persona's full working sets."""
         actor = self.actor()
-        with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
-            refuse_unknown_parameters(request)
-            name = read(ReplacementInput, request)["replacement"]
+        name = self.read_body(lambda: persona_update_ask(actor=actor, persona_id=persona_id))["replacement"]
         chosen = replacement_set(actor=actor, persona_id=persona_id, name=name or "")
-        return Response({"replacement": chosen})
+        return {"replacement": chosen}
 
 
 class ReplayView(ApiView):
@@ -302,124 +271,49 @@ class ReplayView(ApiView):
         def ask() -> None:
             constants_get(actor=actor, persona_id=persona_id)
 
-        def call() -> Reply:
+        def call() -> object:
             ask()
-            refuse_unknown_parameters(request)
-            given = read(ReplayInput, request)["settings"]
+            given = self.read_body()["settings"]
             values = {name: value for name, value in given.items() if value is not None}
-            job = replay_later(actor=actor, persona_id=persona_id, values=values)
-            return Reply(202, {"job": job_json(job)})
+            return replay_later(actor=actor, persona_id=persona_id, values=values)
 
         return self.post_once(call, ask=ask)
 
 
 class ConstantsView(ApiView):
     @describe("personas_settings", ConstantsSchema, may=[404])
-    def get(self, request: Request, persona_id: UUID) -> Response:
+    def get(self, request: Request, persona_id: UUID) -> object:
         """Read the constants of a persona's layers."""
-        found = constants_get(actor=self.actor(), persona_id=persona_id)
-        refuse_unknown_parameters(request)
-        return Response(constants_json(found))
+        return constants_get(actor=self.actor(), persona_id=persona_id)
 
     @describe("personas_settings_update", ConstantsSchema, request=ConstantsInput, may=[404])
-    def patch(self, request: Request, persona_id: UUID) -> Response:
+    def patch(self, request: Request, persona_id: UUID) -> object:
         """Set constants of a persona's layers; null resets a constant."""
         actor = self.actor()
-        with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
-            refuse_unknown_parameters(request)
-            values = read(ConstantsInput, request)
-        return Response(constants_json(constants_set(actor=actor, persona_id=persona_id, values=values)))
+        values = self.read_body(lambda: persona_update_ask(actor=actor, persona_id=persona_id))
+        return constants_set(actor=actor, persona_id=persona_id, values=values)
 
 
 class TenantConstantsView(ApiView):
     @describe("layers_settings", ConstantsSchema)
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """Read the tenant's constants of the layers, which apply to personas without their own."""
-        found = tenant_constants_get(actor=self.actor())
-        refuse_unknown_parameters(request)
-        return Response(constants_json(merge_constants(found)))
+        return merge_constants(tenant_constants_get(actor=self.actor()))
 
     @describe("layers_settings_update", ConstantsSchema, request=ConstantsInput)
-    def patch(self, request: Request) -> Response:
+    def patch(self, request: Request) -> object:
         """Set constants for the tenant; null resets a constant. A persona's own constants take precedence."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        refuse_unknown_parameters(request)
-        values = read(ConstantsInput, request)
-        return Response(constants_json(merge_constants(tenant_constants_set(actor=actor, values=values))))
-
-
-def page_json(view: PageView) -> dict[str, Any]:
-    row = view.row
-    return {
-        "id": str(row.id),
-        "stream": str(row.stream_id),
-        "position": row.position,
-        "query": _side_json(view.query),
-        "response": _side_json(view.response),
-        "at": time_json(row.at),
-        "chain": str(row.chain) if row.chain else None,
-        "meta": view.meta,
-    }
-
-
-def segment_json(view: SegmentView) -> dict[str, Any]:
-    row = view.row
-    return {
-        "id": str(row.id),
-        "summary": " ".join(view.summary),
-        "keywords": list(view.keywords),
-        "heat": round(view.heat, 6),
-        "visits": row.visits,
-        "pages": view.pages,
-        "unpromoted": view.unpromoted,
-        "recency": round(view.parts[2], 6),
-        "visited_at": time_json(row.visited_at),
-        "state": "evicted" if row.evicted_at else "resident",
-    }
-
-
-def entry_json(entry: EntryView) -> dict[str, Any]:
-    return {
-        "memory_id": str(entry.view.cube.id),
-        "content": entry.view.words.content,
-        "action": entry.row.action,
-        "reason": entry.row.reason,
-        "created_at": time_json(entry.row.created_at),
-    }
-
-
-def trait_json(view: TraitView) -> dict[str, Any]:
-    return {
-        "dimension": view.dimension.code,
-        "name": view.dimension.name,
-        "group": view.dimension.group,
-        "definition": view.dimension.definition,
-        "level": view.level,
-        "confidence": view.confidence,
-        "evidence": [str(page_id) for page_id in view.evidence],
-        "history": [dict(step) for step in view.history],
-    }
+        values = self.read_body()
+        return merge_constants(tenant_constants_set(actor=actor, values=values))
 
 
 def _profile_json(actor: Actor, persona_id: UUID, found: Sequence[ProfileField]) -> dict[str, Any]:
-    def queue(name: EntryQueue) -> list[dict[str, Any]]:
-        some = entries_list(actor=actor, persona_id=persona_id, queue=name, pages=First(MOST_ENTRIES))
-        return [entry_json(entry) for entry in some]
+    def queue(name: EntryQueue) -> Sequence[EntryView]:
+        return entries_list(actor=actor, persona_id=persona_id, queue=name, pages=First(MOST_ENTRIES))
 
-    return {
-        "profile": [
-            {
-                "name": page.name,
-                "value": page.value,
-                "memory_id": str(page.view.cube.id) if page.view else None,
-                "updated_at": time_json(page.view.cube.updated_at) if page.view else None,
-            }
-            for page in found
-        ],
-        "knowledge": queue(EntryQueue.KNOWLEDGE),
-        "agent": queue(EntryQueue.AGENT),
-    }
+    return ProfileSchema.of(profile=found, knowledge=queue(EntryQueue.KNOWLEDGE), agent=queue(EntryQueue.AGENT))
 
 
 def _read_texts(request: Request) -> dict[str, str | None]:
@@ -430,14 +324,6 @@ def _read_texts(request: Request) -> dict[str, str | None]:
         if value is not None and (not isinstance(value, str) or BROKEN.search(value) or BROKEN.search(name)):
             raise Invalid(errors=[FieldError(name, "a text or null is needed")])
     return dict(body)
-
-
-def constants_json(constants: Constants) -> dict[str, float]:
-    return {name: getattr(constants, name) for name in NAMES}
-
-
-def _side_json(view: CubeView | None) -> dict[str, str] | None:
-    return {"memory_id": str(view.cube.id), "content": view.words.content} if view else None
 
 
 def _read_uuid(text: str | None, name: str) -> UUID | None:

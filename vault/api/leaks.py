@@ -6,16 +6,14 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from governance.api.descriptions import describe
 from governance.api.fields import StrictSerializer, TextField
+from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
-from vault.api.inputs import read
 from vault.api.pack_schema import PACK_TYPE
-from vault.api.schema import Schema
 from vault.packs.selectors import pack_get
-from vault.store.traces import LONGEST_LEAK, Trace, contract_file, leak_trace
+from vault.store.traces import LONGEST_LEAK, contract_file, leak_trace
 
 
 class TraceInput(StrictSerializer):
@@ -24,9 +22,13 @@ class TraceInput(StrictSerializer):
 
 class CandidateSchema(Schema):
     subscriber = serializers.CharField()
-    contract = serializers.CharField(help_text="The state of its latest contract.")
-    matching = serializers.IntegerField(help_text="Marked sentences that the text has in this subscriber's wording.")
-    probability = serializers.FloatField(help_text="0 to 1; the rest to 1 is of other subscribers and of nobody.")
+    contract = serializers.CharField(source="state", help_text="The state of its latest contract.")
+    matching = serializers.IntegerField(
+        source="match.matching", help_text="Marked sentences that the text has in this subscriber's wording."
+    )
+    probability = serializers.FloatField(
+        source="match.probability", help_text="0 to 1; the rest to 1 is of other subscribers and of nobody."
+    )
 
 
 class TraceSchema(Schema):
@@ -37,13 +39,11 @@ class TraceSchema(Schema):
 
 class PackTraceView(ApiView):
     @describe("packs_trace", TraceSchema, request=TraceInput, may=[404])
-    def post(self, request: Request, pack_id: UUID) -> Response:
+    def post(self, request: Request, pack_id: UUID) -> object:
         """Find the subscriber whose copy of the pack a leaked text comes from. Nothing of the text is stored."""
         actor = self.actor()
-        with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
-            refuse_unknown_parameters(request)
-            text = read(TraceInput, request)["text"]
-        return Response(trace_json(leak_trace(actor=actor, pack_id=pack_id, text=text)))
+        text = self.read_body(lambda: pack_get(actor=actor, pack_id=pack_id))["text"]
+        return leak_trace(actor=actor, pack_id=pack_id, text=text)
 
 
 class ContractFileView(ApiView):
@@ -55,19 +55,3 @@ class ContractFileView(ApiView):
         refuse_unknown_parameters(request)
         disposition = f'attachment; filename="{name}"'
         return HttpResponse(content, content_type=PACK_TYPE, headers={"Content-Disposition": disposition})
-
-
-def trace_json(trace: Trace) -> dict[str, object]:
-    return {
-        "marked": trace.marked,
-        "compared": trace.compared,
-        "candidates": [
-            {
-                "subscriber": candidate.subscriber,
-                "contract": candidate.state,
-                "matching": candidate.match.matching,
-                "probability": candidate.match.probability,
-            }
-            for candidate in trace.candidates
-        ],
-    }

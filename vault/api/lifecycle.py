@@ -10,17 +10,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE
-from governance.api.fields import OneOfField, StrictSerializer, TextField
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, read
+from governance.api.fields import NoInput, OneOfField, StrictSerializer, TextField
+from governance.api.schema import Schema
 from governance.api.views import ApiView, expected_version_lists, expected_versions, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import MEMORIES, of_memories
 from vault.api.fields import ContentField, PathField
-from vault.api.inputs import NoInput, read
 from vault.api.representations import dry_run_json, memory_json
-from vault.api.schema import DryRunSchema, MemorySchema, Schema
+from vault.api.schema import DryRunSchema, MemorySchema
 from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.selectors import cube_view, cubes_view
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
@@ -96,19 +96,16 @@ class TransitionView(ApiView):
         parameters=[IF_MATCH, ONCE, DRY_RUN],
         may=[404, 409, 412, 423],
     )
-    def post(self, request: Request, memory_id: UUID) -> Response:
+    def post(self, request: Request, memory_id: UUID) -> object:
         """Archive a memory, recall it from the archive, or approve it. Adds no version."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            body = read(TransitionInput, request)
+        body = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
         to, reason = State(body["to"]), body.get("reason", "")
 
         def change() -> None:
             cube_transition(actor=actor, cube_id=memory_id, to=to, reason=reason, expected_versions=versions)
 
-        return _change_without_version(self, memory_id, change, dry_run=dry_run)
+        return _change_without_version(self, memory_id, change)
 
 
 class PromoteView(ApiView):
@@ -119,18 +116,17 @@ class PromoteView(ApiView):
         parameters=[IF_MATCH, ONCE, DRY_RUN],
         may=[404, 409, 412, 423],
     )
-    def post(self, request: Request, memory_id: UUID) -> Response:
+    def post(self, request: Request, memory_id: UUID) -> object:
         """Move a memory to another layer. Adds no version; promoting it back undoes the move."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            layer = Layer(read(PromoteInput, request)["layer"])
+        layer = Layer(
+            self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))["layer"]
+        )
 
         def change() -> None:
             cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=versions)
 
-        return _change_without_version(self, memory_id, change, dry_run=dry_run)
+        return _change_without_version(self, memory_id, change)
 
 
 class CopyView(ApiView):
@@ -148,10 +144,9 @@ class CopyView(ApiView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Copy a memory to another namespace. The copy names its source and is readable as long as the source is."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_copy_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            path = read(CopyInput, request)["namespace"]
+        path = self.read_body(lambda: cube_copy_ask(actor=actor, cube_id=memory_id, expected_versions=versions))[
+            "namespace"
+        ]
 
         def copy() -> UUID:
             return cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=versions).id
@@ -160,7 +155,7 @@ class CopyView(ApiView):
             made = copy()
             return Reply(201, memory_json(cube_view(actor=actor, cube_id=made)), shows=(made,))
 
-        if dry_run:
+        if self.dry_run:
             self.rehearse(copy)
             return Response(dry_run_json([memory_id]))
         return self.post_once(call, ask=lambda: self.rehearse(lambda: cube_copy_ask(actor=actor, cube_id=memory_id)))
@@ -221,10 +216,7 @@ class SplitView(ApiView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Split a memory into several. The original stays, in the state merged."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            body = read(SplitInput, request)
+        body = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
         asked: dict[str, Any] = {"parts": body["parts"], "reason": body.get("reason", "")}
 
         def split() -> tuple[UUID, ...]:
@@ -236,7 +228,7 @@ class SplitView(ApiView):
             views = cubes_view(actor=actor, cube_ids=ids)
             return Reply(201, {"results": [memory_json(view) for view in views]}, shows=ids)
 
-        if dry_run:
+        if self.dry_run:
             self.rehearse(split)
             return Response(dry_run_json([memory_id]))
         return self.post_once(call, ask=lambda: self.rehearse(lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
@@ -270,7 +262,7 @@ class UnfuseView(ApiView):
         return self.post_once(lambda: Reply(200, undone()), ask=lambda: authorize(actor, UNFUSES))
 
 
-def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
+def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[], object]) -> Response:
     """Run `change`, which adds no version, and return the memory."""
     actor = view.actor()
 
@@ -278,4 +270,4 @@ def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[],
         cube_change_ask(actor=actor, cube_id=memory_id)
 
     with prepare_stored_texts(actor=actor, cube_ids=[memory_id]):
-        return change_and_answer(view, memory_id, change, ask=ask, dry_run=dry_run)
+        return change_and_answer(view, memory_id, change, ask=ask)

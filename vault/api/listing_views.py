@@ -9,21 +9,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, describe
+from governance.api.descriptions import ONCE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
+from governance.api.pages import whole_list
+from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
-from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
-from vault.api.inputs import read
-from vault.api.schema import Schema
 from vault.cubes.persona_references import refuse_unknown_personas
 from vault.listing.facets import COUNTED, MOST, facets_count, facets_json
 from vault.listing.queries import FILTERS, query_read
 from vault.listing.views import (
     LONGEST_NAME,
     LONGEST_QUERY,
-    View,
     ViewDraft,
     view_create,
     view_create_ask,
@@ -72,13 +70,6 @@ class ViewSchema(Schema):
     query = serializers.CharField()
 
 
-class ViewListSchema(Schema):
-    count = serializers.IntegerField()
-    next = serializers.CharField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
-    results = ViewSchema(many=True)
-
-
 class FacetsView(ApiView):
     @of_memories("memories_facets", FacetsSchema, parameters=PARAMETERS)
     def get(self, request: Request) -> Response:
@@ -93,37 +84,26 @@ class FacetsView(ApiView):
 
 
 class ViewsView(ApiView):
-    @describe("views_list", ViewListSchema)
-    def get(self, request: Request) -> Response:
+    @describe("views_list", page_of(ViewSchema))
+    def get(self, request: Request) -> object:
         """List the member's own saved views, oldest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request)
-        views = [_view_json(view) for view in views_list(actor=actor)]
-        return Response({"count": len(views), "next": None, "previous": None, "results": views})
+        return whole_list(views_list(actor=actor))
 
     @describe("views_create", ViewSchema, status=201, request=ViewInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Save a search or filter of the list of memories under a name."""
         actor = self.actor()
         view_create_ask(actor=actor)
-        refuse_unknown_parameters(request)
-        draft = ViewDraft(**read(ViewInput, request))
-
-        def call() -> Reply:
-            return Reply(201, _view_json(view_create(actor=actor, draft=draft)))
-
-        return self.post_once(call, ask=lambda: view_create_ask(actor=actor))
+        draft = ViewDraft(**self.read_body())
+        return self.post_once(lambda: view_create(actor=actor, draft=draft), ask=lambda: view_create_ask(actor=actor))
 
 
 class ViewView(ApiView):
     @describe("views_delete", None, status=204, may=[404])
-    def delete(self, request: Request, view_id: UUID) -> Response:
+    def delete(self, request: Request, view_id: UUID) -> None:
         """Delete a saved view."""
-        refuse_unknown_parameters(request)
+        self.read_body()
         view_remove(actor=self.actor(), view_id=view_id)
-        return Response(status=204)
-
-
-def _view_json(view: View) -> dict[str, str]:
-    return {"id": str(view.id), "name": view.name, "query": view.query}

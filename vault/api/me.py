@@ -7,12 +7,12 @@ from rest_framework.response import Response
 
 from governance.api.descriptions import describe
 from governance.api.representations import me_json
-from governance.api.schema import WhoSchema
+from governance.api.schema import Schema, WhoSchema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.tenants.selectors import me_get
 
 
-class LimitsSchema(serializers.Serializer[object]):
+class LimitsSchema(Schema):
     content_characters = serializers.IntegerField()
     metadata_bytes = serializers.IntegerField()
     items_per_call = serializers.IntegerField()

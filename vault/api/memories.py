@@ -17,9 +17,9 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, page_of, read
 from governance.api.idempotency import Once
-from governance.api.jobs import job_json
+from governance.api.jobs import JobSchema
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, expected_versions, flag, heavy, refuse_unknown_parameters
 from governance.database import acting
@@ -41,7 +41,6 @@ from vault.api.inputs import (
     make_changes,
     make_drafts,
     make_search,
-    read,
     skipped_json,
 )
 from vault.api.list_filters import FILTERS, LIST_PARAMETERS, list_condition
@@ -51,7 +50,6 @@ from vault.api.representations import (
     duplicate_json,
     hit_json,
     memory_json,
-    version_json,
 )
 from vault.api.schema import (
     BULK_OR_DRY_RUN,
@@ -64,7 +62,7 @@ from vault.api.schema import (
     MemoryAnswerSchema,
     MemoryListSchema,
     SearchSchema,
-    VersionListSchema,
+    VersionSchema,
 )
 from vault.content.drafts import CubeDraft, InvalidDraft
 from vault.cubes.filters import asks_for_state
@@ -110,7 +108,7 @@ class MemoriesView(ApiView):
     longest_body = settings.BODY_BYTES_BULK
 
     @of_memories("memories_list", MemoryListSchema, parameters=[*LIST_PARAMETERS, PROVENANCE])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List memories, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -125,9 +123,7 @@ class MemoriesView(ApiView):
                 pages=pages,
             )
             manifest = _make_manifest(actor, views) if flag(request, "provenance") else {}
-        response = pages.envelope([memory_json(view) for view in views])
-        response.data |= manifest
-        return response
+        return pages.envelope(views) | manifest
 
     @of_memories(
         "memories_add",
@@ -223,8 +219,7 @@ class ContextView(ApiView):
         """Assemble the memories that a model may get for a question, within a budget of tokens."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request)
-        body = read(ContextInput, request)
+        body = self.read_body()
         budget = body.pop("token_budget", DEFAULT_TOKENS)
         order = ContextOrder(body.pop("order", ContextOrder.RELEVANCE))
         persona = body.pop("persona", None)
@@ -263,17 +258,15 @@ class MemoryView(ApiView):
     def patch(self, request: Request, memory_id: UUID) -> Response:
         """Change a memory by adding a version. If-Match names the version that was read."""
         actor = self.actor()
-
         versions = expected_versions(request)
-        with self.after(lambda: cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            changes = make_changes(read(ChangesInput, request))
+        changes = self.read_body(
+            lambda: cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=versions), make_changes
+        )
         with prepare_changed_texts(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
             cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
             view = cube_view(actor=actor, cube_id=memory_id)
-            transaction.set_rollback(dry_run)
-        return Response(dry_run_json([memory_id])) if dry_run else _memory_response(memory_json(view))
+            transaction.set_rollback(self.dry_run)
+        return Response(dry_run_json([memory_id])) if self.dry_run else _memory_response(memory_json(view))
 
     @of_memories(
         "memories_delete",
@@ -305,7 +298,7 @@ class RestoreView(ApiView):
         request=RestoreInput,
         may=[404, 412, 423],
     )
-    def post(self, request: Request, memory_id: UUID) -> Response:
+    def post(self, request: Request, memory_id: UUID) -> object:
         """Restore a deleted memory within the grace period. A memory that was not deleted is returned unchanged.
 
         With `expires_at`: bring an expired memory back to its state before expiry. Without, it is refused.
@@ -330,17 +323,14 @@ class RestoreView(ApiView):
             except NotFound:  # an earlier call may have restored it
                 cube_change_ask(actor=actor, cube_id=memory_id)
 
-        with self.after(lambda: self.rehearse(restore)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            read(RestoreInput, request)
+        self.read_body(lambda: self.rehearse(restore))
         with prepare_stored_texts(actor=actor, cube_ids=[memory_id]):
-            return change_and_answer(self, memory_id, restore, ask=ask, dry_run=dry_run)
+            return change_and_answer(self, memory_id, restore, ask=ask)
 
 
 class VersionsView(ApiView):
-    @of_memories("memories_versions", VersionListSchema, parameters=PAGE, may=[404])
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    @of_memories("memories_versions", page_of(VersionSchema), parameters=PAGE, may=[404])
+    def get(self, request: Request, memory_id: UUID) -> object:
         """List the versions of a memory, newest first."""
         pages = CursorPages(request, "-number")
         views = versions_list(
@@ -348,7 +338,7 @@ class VersionsView(ApiView):
             cube_id=memory_id,
             pages=pages,
         )
-        return pages.envelope([version_json(view) for view in views])
+        return pages.envelope(views)
 
 
 def _read_expiry(request: Request) -> datetime | None:
@@ -397,7 +387,7 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[MemoryJs
     screened = drafts_screen(actor=actor, drafts=drafts)
     with acting(actor):
         job = memories_add_later(actor=actor, screened=screened)
-        once.store(Reply(202, {"job": job_json(job), "skipped": skipped}))
+        once.store(Reply(202, {"job": JobSchema.json(job), "skipped": skipped}))
 
 
 def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:

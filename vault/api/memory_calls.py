@@ -9,14 +9,15 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE
 from governance.api.fields import FlagField, StrictSerializer
-from governance.api.views import ApiView, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField
-from vault.api.inputs import make_label_field, read
+from vault.api.inputs import make_label_field
 from vault.api.representations import memory_json
-from vault.api.schema import MemorySchema, Schema
+from vault.api.schema import MemorySchema
 from vault.chat.calls import CallOutcome, CallPlace, call_execute, call_read, last_questions
 from vault.reader.rules import Intent, MemoryCall
 from vault.reader.rules.calls import ALL, OWN
@@ -88,8 +89,7 @@ class MemoryCallsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
-        refuse_unknown_parameters(request)
-        body = read(MemoryCallInput, request)
+        body = self.read_body()
         place = CallPlace(body.get("persona", ""), body.get("session_id", ""))
         past = last_questions(actor=actor, conversation_id=place.conversation_id) if place.conversation_id else []
         reading = call_read(actor=actor, text=body["text"], past=past)

@@ -1,6 +1,5 @@
 """models/ of the REST API: a tenant's language models, in the order in which they are called."""
 
-from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
@@ -8,14 +7,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PageSchema, describe
+from governance.api.descriptions import ONCE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField, WholeField
-from governance.api.representations import time_json
-from governance.api.views import ApiView, refuse_unknown_parameters
-from governance.idempotency.services import Reply
+from governance.api.pages import whole_list
+from governance.api.schema import PlainDecimalField, Schema
+from governance.api.views import ApiView
 from governance.vocabulary import Permission
-from vault.api.inputs import read
-from vault.api.schema import Schema
 from vault.endpoints.services import (
     DECIMALS,
     DEFAULT_RETRIES,
@@ -33,10 +30,7 @@ from vault.endpoints.services import (
     endpoint_remove,
     endpoints_list,
 )
-from vault.endpoints.services import (
-    EndpointView as View,
-)
-from vault.endpoints.usage import ModelUsage, usage_of_month
+from vault.endpoints.usage import usage_of_month
 
 DIGITS = 10
 
@@ -85,110 +79,56 @@ class EndpointSchema(Schema):
     created_at = serializers.DateTimeField()
 
 
-class EndpointListSchema(PageSchema):
-    results = EndpointSchema(many=True)
-
-
 class ModelUsageSchema(Schema):
     model = serializers.CharField()
     answers = serializers.IntegerField()
     prompt_tokens = serializers.IntegerField()
     completion_tokens = serializers.IntegerField()
     cached_tokens = serializers.IntegerField(help_text="Of prompt_tokens, from the cache of the model's server.")
-    cost = serializers.DecimalField(max_digits=14, decimal_places=6)
+    cost = PlainDecimalField(max_digits=14, decimal_places=6)
     currency = serializers.CharField(allow_blank=True, help_text="Empty where the model has no price.")
 
 
-class ModelUsageListSchema(PageSchema):
-    results = ModelUsageSchema(many=True)
-
-
 class EndpointsView(ApiView):
-    @describe("models_list", EndpointListSchema)
-    def get(self, request: Request) -> Response:
+    @describe("models_list", page_of(EndpointSchema))
+    def get(self, request: Request) -> object:
         """List the tenant's language models in the order in which they are called. Keys are not shown."""
-        views = endpoints_list(actor=self.actor())
-        refuse_unknown_parameters(request)
-        return _list_response([endpoint_json(view) for view in views])
+        return whole_list(endpoints_list(actor=self.actor()))
 
     @describe("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Add a language model behind an OpenAI-compatible API, as the last in the order."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        refuse_unknown_parameters(request)
-        draft = EndpointDraft(**read(EndpointInput, request))
-
-        def call() -> Reply:
-            return Reply(201, endpoint_json(endpoint_create(actor=actor, draft=draft)))
-
-        return self.post_once(call)
+        draft = EndpointDraft(**self.read_body())
+        return self.post_once(lambda: endpoint_create(actor=actor, draft=draft))
 
 
 class EndpointView(ApiView):
     @describe("models_get", EndpointSchema, may=[404])
-    def get(self, request: Request, endpoint_id: UUID) -> Response:
+    def get(self, request: Request, endpoint_id: UUID) -> object:
         """Read one language model's settings."""
-        view = endpoint_get(actor=self.actor(), endpoint_id=endpoint_id)
-        refuse_unknown_parameters(request)
-        return Response(endpoint_json(view))
+        return endpoint_get(actor=self.actor(), endpoint_id=endpoint_id)
 
     @describe("models_update", EndpointSchema, request=EndpointMoveInput, may=[404])
-    def patch(self, request: Request, endpoint_id: UUID) -> Response:
+    def patch(self, request: Request, endpoint_id: UUID) -> object:
         """Change the position of a language model in the order."""
         actor = self.actor()
         endpoint_get(actor=actor, endpoint_id=endpoint_id)
-        refuse_unknown_parameters(request)
-        position = read(EndpointMoveInput, request)["position"]
-        return Response(endpoint_json(endpoint_move(actor=actor, endpoint_id=endpoint_id, position=position)))
+        position = self.read_body()["position"]
+        return endpoint_move(actor=actor, endpoint_id=endpoint_id, position=position)
 
     @describe("models_remove", None, status=204, may=[404])
-    def delete(self, request: Request, endpoint_id: UUID) -> Response:
+    def delete(self, request: Request, endpoint_id: UUID) -> None:
         """Remove a language model with its key. Its earlier answers stay."""
         actor = self.actor()
         endpoint_get(actor=actor, endpoint_id=endpoint_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
         endpoint_remove(actor=actor, endpoint_id=endpoint_id)
-        return Response(status=204)
 
 
 class ModelsUsageView(ApiView):
-    @describe("models_usage", ModelUsageListSchema)
-    def get(self, request: Request) -> Response:
+    @describe("models_usage", page_of(ModelUsageSchema))
+    def get(self, request: Request) -> object:
         """Sum up answers, tokens and cost of each language model in this month (UTC)."""
-        found = usage_of_month(actor=self.actor())
-        refuse_unknown_parameters(request)
-        return _list_response([usage_json(usage) for usage in found])
-
-
-def endpoint_json(view: View) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "model": view.model,
-        "address": view.address,
-        "has_key": view.has_key,
-        "position": view.position,
-        "timeout_seconds": view.timeout_seconds,
-        "retries": view.retries,
-        "prompt_price": f"{view.prompt_price:.4f}",
-        "completion_price": f"{view.completion_price:.4f}",
-        "cached_price": None if view.cached_price is None else f"{view.cached_price:.4f}",
-        "currency": view.currency,
-        "created_at": time_json(view.created_at),
-    }
-
-
-def usage_json(usage: ModelUsage) -> dict[str, Any]:
-    return {
-        "model": usage.model,
-        "answers": usage.answers,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "cost": f"{usage.cost:f}",
-        "currency": usage.currency,
-    }
-
-
-def _list_response(results: list[dict[str, Any]]) -> Response:
-    return Response({"count": len(results), "next": None, "previous": None, "results": results})
+        return whole_list(usage_of_month(actor=self.actor()))

@@ -1,6 +1,5 @@
 """mounts/ and sessions/ of the REST API, and the entries of a pipeline cache."""
 
-from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
@@ -8,24 +7,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PAGE, PageSchema, describe
+from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.fields import FlagField, StrictSerializer, TextField
-from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.jobs import JobPromiseSchema
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.views import ApiView, refuse_unknown_parameters
+from governance.api.schema import NullTextField, Schema
+from governance.api.views import ApiView
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
-from vault.api.inputs import make_label_field, read
-from vault.api.schema import NamedSchema, NamespaceSchema, Schema
+from vault.api.inputs import make_label_field
+from vault.api.schema import NamedSchema, NamespaceSchema
 from vault.jobs.sessions import session_end_ask, session_end_later
 from vault.listing.entries import entry_find
 from vault.namespaces.mounts import (
     LONGEST_TASK,
     MountDraft,
-    MountView,
     mount_create,
     mount_create_ask,
     mount_remove,
@@ -46,42 +43,36 @@ class MountInput(StrictSerializer):
 
 
 class MountSchema(Schema):
-    id = serializers.UUIDField()
-    namespace = NamespaceSchema()
-    persona = NamedSchema(allow_null=True)
-    conversation = serializers.UUIDField(allow_null=True)
-    task_id = serializers.CharField(allow_null=True)
-    writable = serializers.BooleanField()
-    created_at = serializers.DateTimeField()
+    id = serializers.UUIDField(source="mount.id")
+    namespace = NamespaceSchema(source="mount.namespace")
+    persona = NamedSchema(source="mount.persona", allow_null=True)
+    conversation = serializers.UUIDField(source="mount.conversation_id", allow_null=True)
+    task_id = NullTextField()
+    writable = serializers.BooleanField(source="mount.writable")
+    created_at = serializers.DateTimeField(source="mount.created_at")
 
 
 class EntrySchema(Schema):
-    memory_id = serializers.UUIDField()
+    memory_id = serializers.UUIDField(source="id")
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
 
 
-class MountListSchema(PageSchema):
-    results = MountSchema(many=True)
-
-
 class MountsView(ApiView):
-    @describe("mounts_list", MountListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("mounts_list", page_of(MountSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the mounts of the caller's personas and conversations, and of tasks, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         pages = CursorPages(request)
-        return pages.envelope([mount_json(view) for view in mounts_list(actor=actor, pages=pages)])
+        return pages.envelope(mounts_list(actor=actor, pages=pages))
 
     @describe("mounts_create", MountSchema, status=201, request=MountInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request) -> Response:
         """Mount a namespace: searches of a persona, a conversation or a task include it. A mount grants no right."""
         actor = self.actor()
-        with self.after(lambda: mount_create_ask(actor=actor)):
-            refuse_unknown_parameters(request)
-            body = read(MountInput, request)
+        body = self.read_body(lambda: mount_create_ask(actor=actor))
         draft = MountDraft(
             namespace=body["namespace"],
             persona_id=persona_get(actor=actor, reference=body["persona"]).id if "persona" in body else None,
@@ -89,20 +80,15 @@ class MountsView(ApiView):
             task_id=body.get("task_id", ""),
             writable=body.get("writable", False),
         )
-
-        def call() -> Reply:
-            return Reply(201, mount_json(mount_create(actor=actor, draft=draft)))
-
-        return self.post_once(call)
+        return self.post_once(lambda: mount_create(actor=actor, draft=draft))
 
 
 class MountDetailView(ApiView):
     @describe("mounts_delete", None, status=204, may=[404])
-    def delete(self, request: Request, mount_id: UUID) -> Response:
+    def delete(self, request: Request, mount_id: UUID) -> None:
         """Unmount a namespace. Memories and rights do not change."""
-        refuse_unknown_parameters(request)
+        self.read_body()
         mount_remove(actor=self.actor(), mount_id=mount_id)
-        return Response(status=204)
 
 
 class SessionEndView(ApiView):
@@ -110,47 +96,17 @@ class SessionEndView(ApiView):
     def post(self, request: Request, session_id: str) -> Response:
         """End a session, as a job that deletes its agents' memories in a context pool."""
         actor = self.actor()
-
-        def ask() -> None:
-            session_end_ask(actor=actor, session_id=session_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-            _check_session(session_id)
-
-        def call() -> Reply:
-            return Reply(202, {"job": job_json(session_end_later(actor=actor, session_id=session_id))})
-
-        return self.post_once(call, ask=ask)
+        self.read_body(
+            lambda: session_end_ask(actor=actor, session_id=session_id), lambda _: _check_session(session_id)
+        )
+        return self.post_once(lambda: session_end_later(actor=actor, session_id=session_id))
 
 
 class EntryView(ApiView):
     @describe("namespaces_entry", EntrySchema, may=[404])
-    def get(self, request: Request, namespace_id: UUID, key: str) -> Response:
+    def get(self, request: Request, namespace_id: UUID, key: str) -> object:
         """Read the entry of a pipeline cache with this key. A later entry with the key replaces it."""
-        entry = entry_find(actor=self.actor(), namespace_id=namespace_id, key=key)
-        refuse_unknown_parameters(request)
-        return Response(
-            {
-                "memory_id": str(entry.id),
-                "version": entry.version,
-                "created_at": time_json(entry.created_at),
-                "expires_at": time_json(entry.expires_at),
-            }
-        )
-
-
-def mount_json(view: MountView) -> dict[str, Any]:
-    mount = view.mount
-    return {
-        "id": str(mount.id),
-        "namespace": {"id": str(mount.namespace_id), "path": mount.namespace.path},
-        "persona": {"id": str(mount.persona_id), "name": mount.persona.name} if mount.persona else None,
-        "conversation": str(mount.conversation_id) if mount.conversation_id else None,
-        "task_id": view.task_id or None,
-        "writable": mount.writable,
-        "created_at": time_json(mount.created_at),
-    }
+        return entry_find(actor=self.actor(), namespace_id=namespace_id, key=key)
 
 
 def _check_session(session_id: str) -> None:

@@ -12,17 +12,16 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
-from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.jobs import JobPromiseSchema
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, flag, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.vocabulary import Action, Permission
 from vault.api.fields import MomentField
-from vault.api.inputs import read
 from vault.api.representations import dry_run_json
-from vault.api.schema import DryRunSchema, Schema
+from vault.api.schema import DryRunSchema
 from vault.cubes.past import PastSummary
 from vault.jobs.restoration import namespace_restore_ask, namespace_restore_later, namespace_restore_preview
 from vault.namespaces.management import (
@@ -47,22 +46,22 @@ QUOTA = "Memories that it may hold; null: no limit of its own."
 
 class NamespaceOwnerSchema(Schema):
     id = serializers.UUIDField()
-    name = serializers.CharField()
+    name = serializers.CharField(source="display_name")
 
 
 class NamespaceItemSchema(Schema):
-    id = serializers.UUIDField()
-    path = serializers.CharField()
+    id = serializers.UUIDField(source="namespace.id")
+    path = serializers.CharField(source="namespace.path")
     parent = serializers.UUIDField(  # type: ignore[assignment]
         allow_null=True, help_text="The next one above that the caller sees."
     )
-    kind = serializers.ChoiceField(choices=list(NamespaceKind))
-    owner = NamespaceOwnerSchema(allow_null=True)
-    read_only = serializers.BooleanField()  # type: ignore[assignment]
+    kind = serializers.ChoiceField(source="namespace.kind", choices=list(NamespaceKind))
+    owner = NamespaceOwnerSchema(source="namespace.owner", allow_null=True)
+    read_only = serializers.BooleanField(source="namespace.read_only")  # type: ignore[assignment]
     count = serializers.IntegerField(
         help_text="Memories in it that the caller may read, without those below; at most two minutes old."
     )
-    quota = serializers.IntegerField(allow_null=True, help_text=QUOTA)
+    quota = serializers.IntegerField(source="namespace.quota", allow_null=True, help_text=QUOTA)
     rights = serializers.ListField(child=serializers.ChoiceField(choices=list(Action)))
 
 
@@ -128,7 +127,7 @@ class NamespacePastSchema(Schema):
 
 class NamespacesView(ApiView):
     @describe("namespaces_list", NamespaceListSchema, parameters=[PATH, *PAGE])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List the namespaces that the caller may read, by path."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -138,7 +137,7 @@ class NamespacesView(ApiView):
             within=_read_path(request),
             pages=pages,
         )
-        return pages.envelope([namespace_json(view) for view in views])
+        return pages.envelope(views)
 
     @describe(
         "namespaces_create", NamespaceItemSchema, status=201, request=NamespaceInput, parameters=[ONCE], may=[409]
@@ -147,8 +146,7 @@ class NamespacesView(ApiView):
         """Create a namespace. Adding a memory creates its namespace automatically."""
         actor = self.actor()
         authorize(actor, Permission.NAMESPACE_CREATE)
-        refuse_unknown_parameters(request)
-        body = read(NamespaceInput, request)
+        body = self.read_body()
         draft = NamespaceDraft(
             path=body["path"],
             kind=NamespaceKind(body["kind"]) if "kind" in body else None,
@@ -157,30 +155,24 @@ class NamespacesView(ApiView):
             quota=body.get("quota"),
             session_id=body.get("session_id", ""),
         )
-
-        def call() -> Reply:
-            return Reply(201, _open_json(actor, namespace_create(actor=actor, draft=draft).id))
-
-        return self.post_once(call)
+        return self.post_once(lambda: _open(actor, namespace_create(actor=actor, draft=draft).id))
 
 
 class NamespaceView(ApiView):
     @describe("namespaces_get", NamespaceItemSchema, may=[404])
-    def get(self, request: Request, namespace_id: UUID) -> Response:
+    def get(self, request: Request, namespace_id: UUID) -> object:
         """Read one namespace."""
         actor = self.actor()
         with acting(actor):
-            shown = _open_json(actor, namespace_id)
+            shown = _open(actor, namespace_id)
             refuse_unknown_parameters(request)
-        return Response(shown)
+        return shown
 
     @describe("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404, 409])
-    def patch(self, request: Request, namespace_id: UUID) -> Response:
+    def patch(self, request: Request, namespace_id: UUID) -> object:
         """Change a namespace's kind, owner, quota or read-only flag."""
         actor = self.actor()
-        with self.after(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id)):
-            refuse_unknown_parameters(request)
-            body = read(NamespaceChangesInput, request)
+        body = self.read_body(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id))
         changes = NamespaceChanges(
             kind=NamespaceKind(body["kind"]) if "kind" in body else None,
             owner_id=body.get("owner"),
@@ -190,7 +182,7 @@ class NamespaceView(ApiView):
         )
         with acting(actor):
             namespace_update(actor=actor, namespace_id=namespace_id, changes=changes)
-            return Response(_open_json(actor, namespace_id))
+            return _open(actor, namespace_id)
 
     @describe(
         "namespaces_delete",
@@ -203,11 +195,9 @@ class NamespaceView(ApiView):
     def delete(self, request: Request, namespace_id: UUID) -> Response:
         """Delete an empty namespace, with its grants and mounts. What is in it stands in `errors` of the 409."""
         actor = self.actor()
-        with self.after(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-        namespace_delete(actor=actor, namespace_id=namespace_id, dry_run=dry_run)
-        return Response(dry_run_json([namespace_id])) if dry_run else Response(status=204)
+        self.read_body(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id))
+        namespace_delete(actor=actor, namespace_id=namespace_id, dry_run=self.dry_run)
+        return Response(dry_run_json([namespace_id])) if self.dry_run else Response(status=204)
 
 
 class NamespaceMoveView(ApiView):
@@ -223,26 +213,14 @@ class NamespaceMoveView(ApiView):
     def post(self, request: Request, namespace_id: UUID) -> Response:
         """Move a namespace with its subtree, as a job. Its memories, grants and holds follow."""
         actor = self.actor()
-
-        def ask() -> None:
-            namespace_update_ask(actor=actor, namespace_id=namespace_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            path = read(NamespaceMoveInput, request)["path"]
-        if dry_run:
+        path = self.read_body(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id))["path"]
+        if self.dry_run:
             plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path).namespaces
             moved = [
                 {"id": str(namespace.id), "before": namespace.path, "after": after} for namespace, after in plan[:100]
             ]
             return Response({"dry_run": True, "count": len(plan), "namespaces": moved})
-
-        def call() -> Reply:
-            job = namespace_move_later(actor=actor, namespace_id=namespace_id, path=path)
-            return Reply(202, {"job": job_json(job)})
-
-        return self.post_once(call, ask=ask)
+        return self.post_once(lambda: namespace_move_later(actor=actor, namespace_id=namespace_id, path=path))
 
 
 class NamespaceRestoreView(ApiView):
@@ -258,53 +236,20 @@ class NamespaceRestoreView(ApiView):
     def post(self, request: Request, namespace_id: UUID) -> Response:
         """Restore a namespace and its subtree to an earlier time, as a job. A dry run counts the changes."""
         actor = self.actor()
-
-        def ask() -> None:
-            namespace_restore_ask(actor=actor, namespace_id=namespace_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            as_of = read(NamespaceRestoreInput, request)["as_of"]
-        if dry_run:
+        as_of = self.read_body(lambda: namespace_restore_ask(actor=actor, namespace_id=namespace_id))["as_of"]
+        if self.dry_run:
             summary = namespace_restore_preview(actor=actor, namespace_id=namespace_id, as_of=as_of)
             return Response(_past_json(summary))
-
-        def call() -> Reply:
-            job = namespace_restore_later(actor=actor, namespace_id=namespace_id, as_of=as_of)
-            return Reply(202, {"job": job_json(job)})
-
-        return self.post_once(call, ask=ask)
+        return self.post_once(lambda: namespace_restore_later(actor=actor, namespace_id=namespace_id, as_of=as_of))
 
 
 def _past_json(summary: PastSummary) -> dict[str, Any]:
-    return {
-        "dry_run": True,
-        "count": summary.restorable,
-        **{str(change): count for change, count in summary.counts.items()},
-        "obstacles": dict(summary.obstacles),
-        "held": [str(cube_id) for cube_id in summary.held],
-        "purged": [str(cube_id) for cube_id in summary.purged],
-    }
+    counts = {str(change): count for change, count in summary.counts.items()}
+    return NamespacePastSchema.json(vars(summary) | counts | {"dry_run": True, "count": summary.restorable})
 
 
-def namespace_json(view: View) -> dict[str, Any]:
-    namespace = view.namespace
-    return {
-        "id": str(namespace.id),
-        "path": namespace.path,
-        "parent": str(view.parent) if view.parent else None,
-        "kind": namespace.kind,
-        "owner": {"id": str(namespace.owner_id), "name": namespace.owner.display_name} if namespace.owner else None,
-        "read_only": namespace.read_only,
-        "count": view.count,
-        "quota": namespace.quota,
-        "rights": list(view.rights),
-    }
-
-
-def _open_json(actor: Actor, namespace_id: UUID) -> dict[str, Any]:
-    return namespace_json(namespace_get(actor=actor, namespace_id=namespace_id).view)
+def _open(actor: Actor, namespace_id: UUID) -> View:
+    return namespace_get(actor=actor, namespace_id=namespace_id).view
 
 
 def _read_path(request: Request) -> str:

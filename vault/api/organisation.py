@@ -1,21 +1,16 @@
 """organisation/ of the REST API: deletion of the whole tenant by its owner."""
 
-from dataclasses import asdict
-from typing import Any
-
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.descriptions import DRY_RUN, ONCE, describe, read
+from governance.api.descriptions import DRY_RUN, ONCE, describe
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.jobs import JobPromiseSchema, job_json
-from governance.api.representations import time_json
-from governance.api.views import ApiView, flag, refuse_unknown_parameters
-from governance.idempotency.services import Reply
-from vault.api.schema import Schema
+from governance.api.jobs import JobPromiseSchema
+from governance.api.schema import Schema
+from governance.api.views import ApiView
 from vault.api.subjects import CountsSchema
-from vault.deletion.services import DeletionPreview, deletion_preview, deletion_request, owner_check
+from vault.deletion.services import deletion_preview, deletion_request, owner_check
 from vault.vocabulary import HoldKind
 
 
@@ -31,7 +26,7 @@ class RefusingHoldSchema(Schema):
 
 
 class DeletionPreviewSchema(Schema):
-    erased = CountsSchema()
+    erased = CountsSchema(source="counts")
     members = serializers.IntegerField()
     holds = RefusingHoldSchema(many=True, help_text="Holds and freezes that refuse the deletion: the first 100.")
 
@@ -54,23 +49,7 @@ class DeletionView(ApiView):
         """
         actor = self.actor()
         owner_check(actor)
-        refuse_unknown_parameters(request, "dry_run")
-        slug = read(DeletionInput, request)["slug"]
-        if flag(request, "dry_run"):
-            return Response(_preview_json(deletion_preview(actor=actor)))
-
-        def call() -> Reply:
-            return Reply(202, {"job": job_json(deletion_request(actor=actor, slug=slug))})
-
-        return self.post_once(call)
-
-
-def _preview_json(preview: DeletionPreview) -> dict[str, Any]:
-    return {
-        "erased": asdict(preview.counts),
-        "members": preview.members,
-        "holds": [
-            {"id": str(hold.id), "kind": hold.kind, "memories": hold.memories, "created_at": time_json(hold.created_at)}
-            for hold in preview.holds
-        ],
-    }
+        slug = self.read_body()["slug"]
+        if self.dry_run:
+            return Response(DeletionPreviewSchema.json(deletion_preview(actor=actor)))
+        return self.post_once(lambda: deletion_request(actor=actor, slug=slug))

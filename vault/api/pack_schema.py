@@ -1,13 +1,15 @@
 """Requests and responses of packs/ and their versions."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
 from governance.api.descriptions import PageSchema
 from governance.api.fields import OneOfField, StrictSerializer, TextField
+from governance.api.schema import Schema
 from vault.api.fields import refuse_deep
-from vault.api.schema import Schema
+from vault.packs.scan import Leaving
 from vault.packs.services import (
     LONGEST_NAME,
     MOST_ACCEPTED,
@@ -17,7 +19,7 @@ from vault.packs.services import (
 from vault.vocabulary import FindingRule, PackState, PackTopic, SemanticType, SubjectRule, Treatment
 
 if TYPE_CHECKING:
-    pass
+    from vault.models import Pack, PackVersion
 
 PACK_TYPE = "application/vnd.memos.mempack+zip"
 LISTED = ("authors", "keywords")
@@ -108,7 +110,7 @@ class ReportSchema(Schema):
 
 class PackVersionSchema(Schema):
     id = serializers.UUIDField()
-    version = serializers.CharField()
+    version = serializers.CharField(source="number")
     state = serializers.ChoiceField(choices=list(PackState))
     changelog = serializers.CharField()
     reason = serializers.CharField(help_text="Why it was deprecated or yanked.")
@@ -138,13 +140,13 @@ class PackSchema(Schema):
 class PackWithVersionSchema(PackSchema):
     newest = PackVersionSchema(allow_null=True)
 
+    def to_representation(self, instance: "tuple[Pack, PackVersion | None]") -> dict[str, Any]:
+        pack, newest = instance
+        return PackSchema.json(pack) | {"newest": PackVersionSchema.json(newest) if newest else None}
+
 
 class PackListSchema(PageSchema):
     results = PackWithVersionSchema(many=True)
-
-
-class PackVersionListSchema(PageSchema):
-    results = PackVersionSchema(many=True)
 
 
 class PackItemSchema(Schema):
@@ -169,7 +171,7 @@ class UndecidedSchema(MarkSchema):
 
 
 class LeavingSchema(Schema):
-    memory_id = serializers.UUIDField()
+    memory_id = serializers.UUIDField(source="cube_id")
     treatment = serializers.ChoiceField(choices=list(Treatment))
     reasons = serializers.ListField(child=serializers.CharField())
     item = PackItemSchema(allow_null=True)
@@ -177,6 +179,12 @@ class LeavingSchema(Schema):
     undecided = UndecidedSchema(
         many=True, help_text="Names, numbers, full dates and parts of addresses that no rule decided."
     )
+
+    def make_replaced(self, leaving: Leaving) -> Any:
+        return [{"field": name, **asdict(mark)} for name, marks in leaving.marks.items() for mark in marks]
+
+    def make_undecided(self, leaving: Leaving) -> Any:
+        return [{"field": name, **asdict(each)} for name, found in leaving.undecided.items() for each in found]
 
 
 class PackPreviewSchema(Schema):
@@ -200,16 +208,17 @@ class ItemsSchema(Schema):
 
 
 class PackVerdictSchema(Schema):
-    name = serializers.CharField()
-    version = serializers.CharField()
-    title = serializers.CharField()
-    count = serializers.IntegerField()
-    digest = serializers.CharField()
-    key_id = serializers.CharField()
+    name = serializers.CharField(source="manifest.name")
+    version = serializers.CharField(source="manifest.version")
+    title = serializers.CharField(source="manifest.title")
+    count = serializers.IntegerField(source="manifest.count")
+    digest = serializers.CharField(source="manifest.digest")
+    key_id = serializers.CharField(source="manifest.key_id")
     signed_here = serializers.BooleanField(
-        help_text="By this installation's key; another's is for its owner to confirm."
+        source="is_own", help_text="By this installation's key; another's is for its owner to confirm."
     )
     data_subjects = serializers.CharField(
-        help_text="`none`, `names-replaced`, `de-identified`, or `reference-replaced` of a file from an older release."
+        source="manifest.proved_statement",
+        help_text="`none`, `names-replaced`, `de-identified`, or `reference-replaced` of a file from an older release.",
     )
-    de_identification = DeIdentificationSchema(allow_null=True)
+    de_identification = DeIdentificationSchema(source="manifest.de_identification", allow_null=True)

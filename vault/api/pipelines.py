@@ -10,16 +10,16 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.descriptions import DRY_RUN, ONCE, describe
-from governance.api.fields import StrictSerializer, TextField
-from governance.api.views import ApiView, flag, heavy, refuse_unknown_parameters
+from governance.api.descriptions import DRY_RUN, ONCE, describe, page_of
+from governance.api.fields import NoInput, StrictSerializer, TextField
+from governance.api.pages import whole_list
+from governance.api.schema import Schema
+from governance.api.views import ApiView, heavy, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import refuse_deep
-from vault.api.inputs import NoInput, read
-from vault.api.schema import Schema
 from vault.pipelines.rules import MOST_STEPS, OPS, Step, steps_json, steps_read
 from vault.pipelines.runs import StepResult, pipeline_run, run_apply, run_prepare
 from vault.pipelines.services import (
@@ -66,12 +66,8 @@ class PipelineSchema(Schema):
     name = serializers.CharField()
     steps = serializers.ListField(child=serializers.JSONField())
 
-
-class PipelineListSchema(Schema):
-    count = serializers.IntegerField()
-    next = serializers.CharField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
-    results = PipelineSchema(many=True)
+    def make_steps(self, pipeline: StoredPipeline) -> Any:
+        return steps_json(pipeline.steps)
 
 
 class StepResultSchema(Schema):
@@ -95,87 +91,71 @@ class RunSchema(Schema):
 
 
 class PipelinesView(ApiView):
-    @describe("pipelines_list", PipelineListSchema)
-    def get(self, request: Request) -> Response:
+    @describe("pipelines_list", page_of(PipelineSchema))
+    def get(self, request: Request) -> object:
         """List the member's own pipelines, oldest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request)
-        found = [_pipeline_json(pipeline) for pipeline in pipelines_list(actor=actor)]
-        return Response({"count": len(found), "next": None, "previous": None, "results": found})
+        return whole_list(pipelines_list(actor=actor))
 
     @describe("pipelines_create", PipelineSchema, status=201, request=PipelineInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Store a pipeline, to run it by hand or by a schedule."""
         actor = self.actor()
         pipeline_create_ask(actor=actor)
-        refuse_unknown_parameters(request)
-        draft = PipelineDraft(**read(PipelineInput, request))
-
-        def call() -> Reply:
-            return Reply(201, _pipeline_json(pipeline_create(actor=actor, draft=draft)))
-
-        return self.post_once(call, ask=lambda: pipeline_create_ask(actor=actor))
+        draft = PipelineDraft(**self.read_body())
+        return self.post_once(
+            lambda: pipeline_create(actor=actor, draft=draft), ask=lambda: pipeline_create_ask(actor=actor)
+        )
 
 
 class PipelineView(ApiView):
     @describe("pipelines_read", PipelineSchema, may=[404])
-    def get(self, request: Request, pipeline_id: UUID) -> Response:
+    def get(self, request: Request, pipeline_id: UUID) -> object:
         """Return a stored pipeline."""
-        found = pipeline_get(actor=self.actor(), pipeline_id=pipeline_id)
-        refuse_unknown_parameters(request)
-        return Response(_pipeline_json(found))
+        return pipeline_get(actor=self.actor(), pipeline_id=pipeline_id)
 
     @describe("pipelines_update", PipelineSchema, request=PipelineChangesInput, may=[404])
-    def patch(self, request: Request, pipeline_id: UUID) -> Response:
+    def patch(self, request: Request, pipeline_id: UUID) -> object:
         """Change the name or the steps of a pipeline."""
         actor = self.actor()
-        with self.after(lambda: pipeline_get(actor=actor, pipeline_id=pipeline_id)):
-            refuse_unknown_parameters(request)
-            changes = read(PipelineChangesInput, request)
-        return Response(_pipeline_json(pipeline_update(actor=actor, pipeline_id=pipeline_id, changes=changes)))
+        changes = self.read_body(lambda: pipeline_get(actor=actor, pipeline_id=pipeline_id))
+        return pipeline_update(actor=actor, pipeline_id=pipeline_id, changes=changes)
 
     @describe("pipelines_delete", None, status=204, may=[404])
-    def delete(self, request: Request, pipeline_id: UUID) -> Response:
+    def delete(self, request: Request, pipeline_id: UUID) -> None:
         """Delete a pipeline. Its schedules end at their next time."""
-        refuse_unknown_parameters(request)
+        self.read_body()
         pipeline_remove(actor=self.actor(), pipeline_id=pipeline_id)
-        return Response(status=204)
 
 
 class StepsRunView(ApiView):
     @of_memories("pipelines_run_steps", RunSchema, request=StepsInput, parameters=[ONCE, DRY_RUN], may=[404, 409, 423])
     @heavy
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Run several operations as one: all or none. A dry run shows the memories that each step would touch.
 
         Reading steps (list, search, screen, summarise) come first.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request, "dry_run")
-        dry_run = flag(request, "dry_run")
-        steps = steps_read(read(StepsInput, request)["steps"])
-        return _run(self, actor, steps, dry_run=dry_run)
+        return _run(self, actor, steps_read(self.read_body()["steps"]))
 
 
 class PipelineRunView(ApiView):
     @of_memories("pipelines_run", RunSchema, request=NoInput, parameters=[ONCE, DRY_RUN], may=[404, 409, 423])
     @heavy
-    def post(self, request: Request, pipeline_id: UUID) -> Response:
+    def post(self, request: Request, pipeline_id: UUID) -> object:
         """Run a stored pipeline now, as the caller."""
         actor = self.actor()
         found = pipeline_get(actor=actor, pipeline_id=pipeline_id)
-        refuse_unknown_parameters(request, "dry_run")
-        dry_run = flag(request, "dry_run")
-        read(NoInput, request)
-        return _run(self, actor, found.steps, dry_run=dry_run, pipeline_id=found.id)
+        self.read_body()
+        return _run(self, actor, found.steps, pipeline_id=found.id)
 
 
-def _run(
-    view: ApiView, actor: Actor, steps: Sequence[Step], *, dry_run: bool, pipeline_id: UUID | None = None
-) -> Response:
-    if dry_run:
+def _run(view: ApiView, actor: Actor, steps: Sequence[Step], *, pipeline_id: UUID | None = None) -> Response:
+    if view.dry_run:
         results = pipeline_run(actor=actor, steps=steps, pipeline_id=pipeline_id, is_dry=True)
         return Response(_run_json(results, dry_run=True))
     with view.once() as once:
@@ -188,24 +168,9 @@ def _run(
     return once.response()
 
 
-def _pipeline_json(pipeline: StoredPipeline) -> dict[str, Any]:
-    return {"id": str(pipeline.id), "name": pipeline.name, "steps": steps_json(pipeline.steps)}
-
-
 def _run_json(results: Sequence[StepResult], *, dry_run: bool = False) -> dict[str, Any]:
-    return {
-        "dry_run": dry_run,
-        "steps": [
-            {
-                "op": result.op,
-                "ids": [] if dry_run and result.is_new else [str(cube_id) for cube_id in result.ids],
-                "count": len(result.ids),
-                "originals": [str(cube_id) for cube_id in result.originals],
-                "text": result.text,
-                "has_more": result.has_more,
-                "left_out": [str(cube_id) for cube_id in result.left_out],
-                "job_id": str(result.job_id) if result.job_id else None,
-            }
-            for result in results
-        ],
-    }
+    steps = [
+        vars(result) | {"ids": [] if dry_run and result.is_new else result.ids, "count": len(result.ids)}
+        for result in results
+    ]
+    return RunSchema.of(dry_run=dry_run, steps=steps)

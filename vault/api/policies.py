@@ -10,13 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import IF_MATCH, ONCE, PAGE, PageSchema, describe
+from governance.api.descriptions import IF_MATCH, ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
+from governance.api.schema import Schema
 from governance.api.views import ApiView, expected_versions, flag, heavy, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.policies.rules import document_json
 from governance.policies.selectors import PolicyView as View
 from governance.policies.selectors import policies_list, policy_get, policy_versions
@@ -30,9 +29,8 @@ from governance.policies.services import (
 )
 from governance.vocabulary import Permission, PolicyKind, PrincipalKind
 from vault.api.fields import MetadataField
-from vault.api.inputs import read
-from vault.api.schema import AuthorSchema, Schema
-from vault.policies.rules import Effect, Outcome
+from vault.api.schema import AuthorSchema
+from vault.policies.rules import Effect
 from vault.policies.simulation import policy_simulate
 
 ENABLED = OpenApiParameter("enabled", bool, description="false: those that are disabled. Default: true.")
@@ -72,9 +70,11 @@ class PolicySchema(Schema):
     author = AuthorSchema()
     changed_at = serializers.DateTimeField()
 
+    def make_document(self, view: View) -> Any:
+        return document_json(view.kind, view.document)
 
-class PolicyListSchema(PageSchema):
-    results = PolicySchema(many=True)
+    def make_author(self, view: View) -> Any:
+        return {"kind": PrincipalKind(view.author_kind), "id": view.author_id}
 
 
 class EffectSchema(Schema):
@@ -91,8 +91,8 @@ class SimulationSchema(Schema):
 
 
 class PoliciesView(ApiView):
-    @describe("policies_list", PolicyListSchema, parameters=[KIND, ENABLED, *PAGE])
-    def get(self, request: Request) -> Response:
+    @describe("policies_list", page_of(PolicySchema), parameters=[KIND, ENABLED, *PAGE])
+    def get(self, request: Request) -> object:
         """List the policies in force, newest first; with `enabled=false`, the disabled ones."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_READ)
@@ -103,36 +103,30 @@ class PoliciesView(ApiView):
             kind=_read_kind(request),
             enabled=flag(request, "enabled", default=True),
         )
-        return pages.envelope([policy_json(view) for view in views])
+        return pages.envelope(views)
 
     @describe("policies_create", PolicySchema, status=201, request=PolicyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create a policy. It applies from the next request on."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
-        refuse_unknown_parameters(request)
-        draft = _make_draft(read(PolicyInput, request))
-
-        def call() -> Reply:
-            return _created_reply(policy_create(actor=actor, draft=draft))
-
-        return self.post_once(call)
+        draft = _make_draft(self.read_body())
+        return self.post_once(lambda: policy_create(actor=actor, draft=draft))
 
 
 class PolicySimulateView(ApiView):
     @describe("policies_simulate", SimulationSchema, request=SimulateInput, may=[404])
     @heavy
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Simulate saving a policy: return counts and some ids for each effect. Changes nothing."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
-        refuse_unknown_parameters(request)
-        body = read(SimulateInput, request)
+        body = self.read_body()
         days = body.get("days", settings.POLICY_SIMULATED_DAYS)
         outcomes = policy_simulate(
             actor=actor, draft=_make_draft({"name": "draft", **body}), replaces=body.get("id"), days=days
         )
-        return Response({"effects": [effect_json(outcome) for outcome in outcomes], "days": days})
+        return {"effects": outcomes, "days": days}
 
 
 class PolicyView(ApiView):
@@ -149,30 +143,29 @@ class PolicyView(ApiView):
 
         The whole document is replaced.
         """
-
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(
-            lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions, must_expect=True)
-        ):
-            refuse_unknown_parameters(request)
-            changes = PolicyChanges(**read(PolicyChangesInput, request))
+        changes = PolicyChanges(
+            **self.read_body(
+                lambda: policy_change_ask(
+                    actor=actor, policy_id=policy_id, expected_versions=versions, must_expect=True
+                )
+            )
+        )
         return _policy_response(
             policy_change(actor=actor, policy_id=policy_id, expected_versions=versions, changes=changes)
         )
 
     @describe("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
-    def delete(self, request: Request, policy_id: UUID) -> Response:
+    def delete(self, request: Request, policy_id: UUID) -> None:
         """Disable a policy by adding a version."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions)):
-            refuse_unknown_parameters(request)
+        self.read_body(lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions))
         policy_disable(actor=actor, policy_id=policy_id, expected_versions=versions)
-        return Response(status=204)
 
 
 class PolicyVersionsView(ApiView):
-    @describe("policies_versions", PolicyListSchema, parameters=PAGE, may=[404])
-    def get(self, request: Request, policy_id: UUID) -> Response:
+    @describe("policies_versions", page_of(PolicySchema), parameters=PAGE, may=[404])
+    def get(self, request: Request, policy_id: UUID) -> object:
         """List the versions of a policy, newest first."""
         pages = CursorPages(request, "-number")
         views = policy_versions(
@@ -180,31 +173,7 @@ class PolicyVersionsView(ApiView):
             policy_id=policy_id,
             pages=pages,
         )
-        return pages.envelope([policy_json(view) for view in views])
-
-
-def policy_json(view: View) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "kind": view.kind,
-        "name": view.name,
-        "version": view.version,
-        "enabled": view.enabled,
-        "document": document_json(view.kind, view.document),
-        "reason": view.reason,
-        "author": {"kind": PrincipalKind(view.author_kind), "id": str(view.author_id)},
-        "changed_at": time_json(view.changed_at),
-    }
-
-
-def effect_json(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "effect": outcome.effect,
-        "about": outcome.about,
-        "count": outcome.count,
-        "sample_ids": [str(object_id) for object_id in outcome.sample_ids],
-        "readers": outcome.readers,
-    }
+        return pages.envelope(views)
 
 
 def _make_draft(body: dict[str, Any]) -> PolicyDraft:
@@ -212,12 +181,8 @@ def _make_draft(body: dict[str, Any]) -> PolicyDraft:
     return PolicyDraft(kind=PolicyKind(body["kind"]), **known)
 
 
-def _created_reply(view: View) -> Reply:
-    return Reply(201, policy_json(view))
-
-
 def _policy_response(view: View) -> Response:
-    return Response(policy_json(view), headers={"ETag": f'"{view.version}"'})
+    return Response(PolicySchema.json(view), headers={"ETag": f'"{view.version}"'})
 
 
 def _read_kind(request: Request) -> PolicyKind | None:

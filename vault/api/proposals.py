@@ -1,6 +1,5 @@
 """proposals/ of the REST API: pack changes that subscribers propose to publishers."""
 
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
@@ -9,20 +8,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PAGE, PageSchema, describe
+from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.views import ApiView, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.inputs import read
-from vault.api.schema import Schema
 from vault.store.proposals import (
     LONGEST_REASON,
     LONGEST_TEXT,
-    Proposal,
     ProposalDraft,
     Side,
     proposal_accept,
@@ -49,28 +44,24 @@ class DeclineInput(StrictSerializer):
 
 
 class ProposalSchema(Schema):
-    id = serializers.UUIDField()
+    id = serializers.UUIDField(source="row.id")
     side = serializers.ChoiceField(choices=list(Side))
-    pack = serializers.CharField(help_text="As `organisation/pack`.")
-    organisation = serializers.CharField(help_text="The other side's name.")
-    memory_key = serializers.UUIDField(help_text="Of the memory in the pack.")
-    version = serializers.CharField(help_text="The one that the subscriber has.")
-    before = serializers.CharField(help_text="The pack's wording, of received ones.")
-    content = serializers.CharField()
-    reason = serializers.CharField()
-    state = serializers.ChoiceField(choices=list(ProposalState))
-    answer = serializers.CharField(help_text="Why it was declined.")
-    created_at = serializers.DateTimeField()
-    decided_at = serializers.DateTimeField(allow_null=True)
-
-
-class ProposalListSchema(PageSchema):
-    results = ProposalSchema(many=True)
+    pack = serializers.CharField(source="row.pack", help_text="As `organisation/pack`.")
+    organisation = serializers.CharField(source="row.organisation", help_text="The other side's name.")
+    memory_key = serializers.UUIDField(source="row.key", help_text="Of the memory in the pack.")
+    version = serializers.CharField(source="row.number", help_text="The one that the subscriber has.")
+    before = serializers.CharField(source="texts.before", help_text="The pack's wording, of received ones.")
+    content = serializers.CharField(source="texts.text")
+    reason = serializers.CharField(source="texts.reason")
+    state = serializers.ChoiceField(source="row.state", choices=list(ProposalState))
+    answer = serializers.CharField(source="texts.answer", help_text="Why it was declined.")
+    created_at = serializers.DateTimeField(source="row.created_at")
+    decided_at = serializers.DateTimeField(source="row.decided_at", allow_null=True)
 
 
 class ProposalsView(ApiView):
-    @describe("proposals_list", ProposalListSchema, parameters=[SIDE, STATE, *PAGE])
-    def get(self, request: Request) -> Response:
+    @describe("proposals_list", page_of(ProposalSchema), parameters=[SIDE, STATE, *PAGE])
+    def get(self, request: Request) -> object:
         """List the proposed changes of packs, received as publisher or sent as subscriber, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
@@ -82,7 +73,7 @@ class ProposalsView(ApiView):
             raise Invalid(errors=[FieldError("state", f"one of {', '.join(ProposalState)}")])
         chosen = ProposalState(state) if state is not None else None
         found = proposals_list(actor=actor, side=Side(side), pages=pages, state=chosen)
-        return pages.envelope([proposal_json(proposal) for proposal in found])
+        return pages.envelope(found)
 
 
 class SubscriptionProposalsView(ApiView):
@@ -97,16 +88,9 @@ class SubscriptionProposalsView(ApiView):
             subscription_get(actor=actor, subscription_id=subscription_id)
             authorize(actor, Permission.STORE_MANAGE)
 
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-            body = read(ProposalInput, request)
+        body = self.read_body(ask)
         draft = ProposalDraft(body["memory"], body["content"], body["reason"])
-
-        def call() -> Reply:
-            made = proposal_create(actor=actor, subscription_id=subscription_id, draft=draft)
-            return Reply(201, proposal_json(made))
-
-        return self.post_once(call, ask=ask)
+        return self.post_once(lambda: proposal_create(actor=actor, subscription_id=subscription_id, draft=draft))
 
 
 class ProposalAcceptView(ApiView):
@@ -114,15 +98,8 @@ class ProposalAcceptView(ApiView):
     def post(self, request: Request, proposal_id: UUID) -> Response:
         """Accept the wording for the next version of the pack. Your own memory stays unchanged."""
         actor = self.actor()
-
-        def ask() -> None:
-            proposal_ask(actor=actor, proposal_id=proposal_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-        return self.post_once(
-            lambda: Reply(200, proposal_json(proposal_accept(actor=actor, proposal_id=proposal_id))), ask=ask
-        )
+        self.read_body(lambda: proposal_ask(actor=actor, proposal_id=proposal_id))
+        return self.post_once(lambda: proposal_accept(actor=actor, proposal_id=proposal_id))
 
 
 class ProposalDeclineView(ApiView):
@@ -130,34 +107,5 @@ class ProposalDeclineView(ApiView):
     def post(self, request: Request, proposal_id: UUID) -> Response:
         """Decline a proposal, with a reason that the subscriber reads."""
         actor = self.actor()
-
-        def ask() -> None:
-            proposal_ask(actor=actor, proposal_id=proposal_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-            reason = read(DeclineInput, request)["reason"]
-
-        def call() -> Reply:
-            return Reply(200, proposal_json(proposal_decline(actor=actor, proposal_id=proposal_id, reason=reason)))
-
-        return self.post_once(call, ask=ask)
-
-
-def proposal_json(proposal: Proposal) -> dict[str, Any]:
-    row, texts = proposal.row, proposal.texts
-    return {
-        "id": str(row.id),
-        "side": str(proposal.side),
-        "pack": row.pack,
-        "organisation": row.organisation,
-        "memory_key": str(row.key),
-        "version": row.number,
-        "before": texts.before,
-        "content": texts.text,
-        "reason": texts.reason,
-        "state": row.state,
-        "answer": texts.answer,
-        "created_at": time_json(row.created_at),
-        "decided_at": time_json(row.decided_at),
-    }
+        reason = self.read_body(lambda: proposal_ask(actor=actor, proposal_id=proposal_id))["reason"]
+        return self.post_once(lambda: proposal_decline(actor=actor, proposal_id=proposal_id, reason=reason))

@@ -11,17 +11,15 @@ from governance.access.decisions.services import authorize
 from governance.api.descriptions import describe
 from governance.api.fields import StrictSerializer
 from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
-from governance.api.representations import time_json
+from governance.api.schema import HexField, Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.keys.signing_keys import signing_key
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import refuse_deep
-from vault.api.inputs import read
-from vault.api.schema import Schema
 from vault.provenance.rules import Verdict
-from vault.provenance.selectors import LinkFact, ProvenanceView, provenance_get
+from vault.provenance.selectors import provenance_get
 from vault.provenance.services import manifest_verify
 from vault.vocabulary import Source
 
@@ -33,11 +31,11 @@ class NamedAuthorSchema(Schema):
 
 
 class VersionFactSchema(Schema):
-    version = serializers.IntegerField()
+    version = serializers.IntegerField(source="number")
     author = NamedAuthorSchema()
     reason = serializers.CharField()
-    hash = serializers.CharField()
-    previous_hash = serializers.CharField(allow_null=True)
+    hash = HexField()
+    previous_hash = HexField(allow_null=True)
     redacted = serializers.BooleanField()
     created_at = serializers.DateTimeField()
 
@@ -78,13 +76,13 @@ class SigningKeySchema(PublicKeyFormsSchema):
 
 class MemoryProvenanceView(ApiView):
     @of_memories("memories_provenance", ProvenanceSchema, may=[404])
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    def get(self, request: Request, memory_id: UUID) -> object:
         """Read the lineage of a memory: versions with authors, its sources, and the memories derived from it."""
         actor = self.actor()
         with acting(actor):
             view = provenance_get(actor=actor, cube_id=memory_id)
             refuse_unknown_parameters(request)
-        return Response(provenance_json(view))
+        return view
 
 
 class VerifyView(ApiView):
@@ -93,8 +91,7 @@ class VerifyView(ApiView):
         """Verify that this installation signed a manifest."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request)
-        verdict = manifest_verify(actor=actor, body=read(VerifyInput, request)["manifest"])
+        verdict = manifest_verify(actor=actor, body=self.read_body()["manifest"])
         return Response({"valid": verdict is Verdict.VALID, "verdict": verdict})
 
 
@@ -105,30 +102,3 @@ class SigningKeyView(ApiView):
         refuse_unknown_parameters(request)
         key = signing_key()
         return Response(public_key_json(key.public_key()) | {"public_key": key.public_pem()})
-
-
-def provenance_json(view: ProvenanceView) -> dict[str, Any]:
-    return {
-        "memory_id": str(view.memory_id),
-        "source": view.source,
-        "reader": view.reader,
-        "created_at": time_json(view.created_at),
-        "versions": [
-            {
-                "version": version.number,
-                "author": {"kind": version.author.kind, "id": str(version.author.id), "name": version.author.name},
-                "reason": version.reason,
-                "hash": version.hash.hex(),
-                "previous_hash": version.previous_hash.hex() if version.previous_hash else None,
-                "redacted": version.redacted,
-                "created_at": time_json(version.created_at),
-            }
-            for version in view.versions
-        ],
-        "parents": [_link_json(link) for link in view.parents],
-        "derived": [_link_json(link) for link in view.derived],
-    }
-
-
-def _link_json(link: LinkFact) -> dict[str, str]:
-    return {"memory_id": str(link.memory_id), "kind": link.kind}

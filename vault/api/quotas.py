@@ -7,14 +7,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import IF_MATCH, PageSchema, describe
+from governance.api.descriptions import IF_MATCH, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
+from governance.api.schema import Schema
 from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.policies.rules import Limits, Quota, QuotaTarget, QuotaTargetChoice
 from governance.policies.services import quota_set
 from governance.vocabulary import Measure, Permission, QuotaTargetKind
-from vault.api.inputs import read
-from vault.api.schema import Schema
 from vault.policies.selectors import QuotaView, quota_view, quotas_list
 
 MOST = 2**53
@@ -66,12 +65,8 @@ class QuotaSchema(Schema):
     )
 
 
-class QuotaListSchema(PageSchema):
-    results = QuotaSchema(many=True)
-
-
 class QuotasView(ApiView):
-    @describe("quotas_list", QuotaListSchema)
+    @describe("quotas_list", page_of(QuotaSchema))
     def get(self, request: Request) -> Response:
         """List the caller's limits and their use. Readers of policies also get the limits of single members and
         keys."""
@@ -86,8 +81,7 @@ class QuotasView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         versions = expected_versions(request)
-        refuse_unknown_parameters(request)
-        body = read(QuotaInput, request)
+        body = self.read_body()
         holder = QuotaTargetChoice(QuotaTargetKind(body["holder"]["kind"]), body["holder"].get("id"))
         quota = Quota(holder, Limits(**body["limits"]))
         quota_set(actor=actor, quota=quota, reason=body.get("reason", ""), expected_versions=versions)

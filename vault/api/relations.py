@@ -10,23 +10,20 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.descriptions import ONCE, PAGE, PageSchema
+from governance.api.descriptions import ONCE, PAGE, page_of
 from governance.api.fields import StrictSerializer
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
+from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
-from vault.api.inputs import read
-from vault.api.representations import memory_json
-from vault.api.schema import MemorySchema, Schema
+from vault.api.schema import MemorySchema
 from vault.cubes.filters import read_moment_or_date
 from vault.cubes.selectors import cube_get
 from vault.graph.relations import (
     RELATIONS,
-    Relation,
     RelationDraft,
     relation_change_ask,
     relation_create,
@@ -50,8 +47,8 @@ class RelationInput(StrictSerializer):
 
 
 class LinkSchema(Schema):
-    source = serializers.UUIDField()  # type: ignore[assignment]
-    target = serializers.UUIDField()
+    source = serializers.UUIDField(source="source_id")  # type: ignore[assignment]
+    target = serializers.UUIDField(source="target_id")
     kind = serializers.ChoiceField(choices=list(LinkKind), help_text="`source` follows, causes, … `target`.")
 
 
@@ -63,10 +60,6 @@ class RelationSchema(LinkSchema):
     created_at = serializers.DateTimeField()
 
 
-class RelationListSchema(PageSchema):
-    results = RelationSchema(many=True)
-
-
 class NeighbourhoodSchema(Schema):
     results = MemorySchema(many=True, help_text=f"The nearest {MOST}, the nearest first.")
     relations = LinkSchema(many=True, help_text="Between these.")
@@ -74,12 +67,12 @@ class NeighbourhoodSchema(Schema):
 
 
 class RelationsView(ApiView):
-    @of_memories("memories_relations", RelationListSchema, parameters=PAGE, may=[404])
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    @of_memories("memories_relations", page_of(RelationSchema), parameters=PAGE, may=[404])
+    def get(self, request: Request, memory_id: UUID) -> object:
         """List the relations of a memory to others that the caller may read, newest first."""
         pages = CursorPages(request)
         rows = relations_list(actor=self.actor(), cube_id=memory_id, pages=pages)
-        return pages.envelope([relation_json(row) for row in rows])
+        return pages.envelope(rows)
 
     @of_memories(
         "memories_relations_create",
@@ -93,36 +86,28 @@ class RelationsView(ApiView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Relate a memory to another one. 200: a person had related them so before."""
         actor = self.actor()
-
-        def ask() -> None:
-            relation_change_ask(actor=actor, cube_id=memory_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-            body = read(RelationInput, request)
+        body = self.read_body(lambda: relation_change_ask(actor=actor, cube_id=memory_id))
         draft = RelationDraft(memory_id, body["memory_id"], LinkKind(body["kind"]))
 
         def call() -> Reply:
             row, was_made = relation_create(actor=actor, draft=draft)
-            return Reply(200 if was_made else 201, relation_json(row), shows=(draft.source_id, draft.target_id))
+            return Reply(200 if was_made else 201, RelationSchema.json(row), shows=(draft.source_id, draft.target_id))
 
-        return self.post_once(call, ask=lambda: self.rehearse(ask))
+        return self.post_once(call, ask=lambda: self.rehearse(self.ask))
 
 
 class RelationView(ApiView):
     @of_memories("memories_relations_delete", None, status=204, may=[404, 409, 423])
-    def delete(self, request: Request, memory_id: UUID, relation_id: UUID) -> Response:
+    def delete(self, request: Request, memory_id: UUID, relation_id: UUID) -> None:
         """Remove a relation that a person made. A computed one is 409."""
         actor = self.actor()
-        with self.after(lambda: relation_change_ask(actor=actor, cube_id=memory_id)):
-            refuse_unknown_parameters(request)
+        self.read_body(lambda: relation_change_ask(actor=actor, cube_id=memory_id))
         relation_remove(actor=actor, cube_id=memory_id, relation_id=relation_id)
-        return Response(status=204)
 
 
 class MemoryContextView(ApiView):
     @of_memories("memories_context_of", NeighbourhoodSchema, parameters=[AS_OF], may=[404])
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    def get(self, request: Request, memory_id: UUID) -> object:
         """Read the memories near a memory, by relations and by the names that they share, with their relations."""
         actor = self.actor()
         with acting(actor):
@@ -133,7 +118,7 @@ class MemoryContextView(ApiView):
 
 class GraphView(ApiView):
     @of_memories("memories_graph", NeighbourhoodSchema, parameters=[AROUND, AS_OF])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """Read the memories that name people, places or things, those near them, and the relations between all."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -141,22 +126,9 @@ class GraphView(ApiView):
         return _answer_neighbourhood(actor, request, centre=request.query_params.get("around", "").strip())
 
 
-def relation_json(row: Relation) -> dict[str, Any]:
-    return {
-        "id": str(row.id),
-        "source": str(row.source_id),
-        "target": str(row.target_id),
-        "kind": row.kind,
-        "is_by_person": row.is_by_person,
-        "created_at": time_json(row.created_at),
-    }
-
-
-def _answer_neighbourhood(actor: Actor, request: Request, **near: Any) -> Response:
+def _answer_neighbourhood(actor: Actor, request: Request, **near: Any) -> object:
     given = request.query_params.get("as_of", "")
     at = read_moment_or_date(given, "as_of") if given else None
     found = neighbourhood_get(actor=actor, at=at, **near)
-    relations = [{"source": str(source), "target": str(target), "kind": kind} for source, target, kind in found.links]
-    return Response(
-        {"results": [memory_json(view) for view in found.views], "relations": relations, "more": found.more}
-    )
+    relations = [{"source_id": source, "target_id": target, "kind": kind} for source, target, kind in found.links]
+    return {"results": found.views, "relations": relations, "more": found.more}

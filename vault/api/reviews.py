@@ -11,19 +11,19 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, page_of
 from governance.api.fields import StrictSerializer
-from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.jobs import JobPromiseSchema
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
+from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import of_memories
-from vault.api.inputs import AcceptInput, RedactInput, read
-from vault.api.representations import dry_run_json, review_json
-from vault.api.schema import DryRunSchema, ReviewListSchema, ReviewSchema
+from vault.api.inputs import AcceptInput, RedactInput
+from vault.api.representations import dry_run_json
+from vault.api.schema import DryRunSchema, ReviewSchema
 from vault.cubes.redaction import cube_redact, cube_redact_ask
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_view, reviews_list
@@ -45,8 +45,8 @@ STATUS = OpenApiParameter("status", str, enum=[*ReviewStatus], description="Defa
 
 
 class ReviewsView(ApiView):
-    @of_memories("reviews_list", ReviewListSchema, parameters=[KIND, STATUS, *PAGE])
-    def get(self, request: Request) -> Response:
+    @of_memories("reviews_list", page_of(ReviewSchema), parameters=[KIND, STATUS, *PAGE])
+    def get(self, request: Request) -> object:
         """List open reviews, newest first. They contain the places of personal data, never the data."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -58,7 +58,7 @@ class ReviewsView(ApiView):
             status=_read_member(ReviewStatus, "status", request.query_params.get("status", ReviewStatus.OPEN)),
             pages=pages,
         )
-        return pages.envelope([review_json(view) for view in views])
+        return pages.envelope(views)
 
 
 class ReviewAcceptView(ApiView):
@@ -79,10 +79,9 @@ class ReviewAcceptView(ApiView):
         """
         actor = self.actor()
 
-        def call() -> Reply:
+        def call() -> object:
             review_accept_ask(actor=actor, review_id=review_id)
-            refuse_unknown_parameters(request)
-            body = read(AcceptInput, request)
+            body = self.read_body()
             return _decision_reply(actor, review_accept(actor=actor, review_id=review_id, **body))
 
         with review_texts_prepare(actor=actor, review_id=review_id):
@@ -104,7 +103,7 @@ class ReviewRejectView(ApiView):
         """
         actor = self.actor()
 
-        def call() -> Reply:
+        def call() -> object:
             review_reject_ask(actor=actor, review_id=review_id)
             refuse_unknown_parameters(request)
             return _decision_reply(actor, review_reject(actor=actor, review_id=review_id))
@@ -132,17 +131,11 @@ class QuarantineView(ApiView):
         """Quarantine all memories of one writer, as a job. They are not readable until their reviews are decided."""
         actor = self.actor()
         authorize(actor, Permission.APIKEY_MANAGE)
-        refuse_unknown_parameters(request, "dry_run")
-        rehearsed = flag(request, "dry_run")
-        writer_id = read(QuarantineInput, request)["writer"]
-        if rehearsed:
+        writer_id = self.read_body()["writer"]
+        if self.dry_run:
             found = writer_memories(actor=actor, writer_id=writer_id)
             return Response(dry_run_json(found.ids, count=found.count))
-
-        def call() -> Reply:
-            return Reply(202, {"job": job_json(writer_quarantine(actor=actor, writer_id=writer_id))})
-
-        return self.post_once(call, ask=lambda: authorize(actor, Permission.APIKEY_MANAGE))
+        return self.post_once(lambda: writer_quarantine(actor=actor, writer_id=writer_id))
 
 
 class RedactView(ApiView):
@@ -156,25 +149,21 @@ class RedactView(ApiView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Erase the content of one version permanently. Its row and its hash stay."""
         actor, versions = self.actor(), expected_versions(request)
+        body = self.read_body(lambda: cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
+
+        def redact() -> None:
+            cube_redact(actor=actor, cube_id=memory_id, number=body["version"], expected_versions=versions)
 
         def ask() -> None:
             cube_redact_ask(actor=actor, cube_id=memory_id)
 
-        with self.after(lambda: cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            number = read(RedactInput, request)["version"]
-
-        def redact() -> None:
-            cube_redact(actor=actor, cube_id=memory_id, number=number, expected_versions=versions)
-
-        return change_and_answer(self, memory_id, redact, ask=ask, dry_run=dry_run)
+        return change_and_answer(self, memory_id, redact, ask=ask)
 
 
 def _decision_reply(actor: Actor, review: "Review") -> Reply:
     """Return the response to a decision. Only that of a PII review contains content of the memory."""
     shows = (review.cube_id,) if review.kind == ReviewKind.PII else ()
-    return Reply(200, review_json(review_view(actor=actor, review=review)), shows=shows)
+    return Reply(200, ReviewSchema.json(review_view(actor=actor, review=review)), shows=shows)
 
 
 def _read_member(kind: type[Closed], name: str, text: str) -> Closed:

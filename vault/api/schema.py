@@ -2,6 +2,7 @@
 them."""
 
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
@@ -9,10 +10,14 @@ from rest_framework import serializers
 
 from governance.api.descriptions import PageSchema
 from governance.api.jobs import JobPromiseSchema
-from governance.api.schema import FaultSchema
+from governance.api.schema import FaultSchema, HexField, PlainDecimalField, Schema
 from governance.vocabulary import PiiKind
+from vault.api.representations import MemoryJson, memory_json
+from vault.chat.selectors import Citation, ConversationView, TurnView
+from vault.cubes.selectors import CubeView, VersionView
 from vault.provenance.rules import FORMAT
 from vault.reconciliation.relations import RelationKind
+from vault.reviews.selectors import ReviewView
 from vault.vocabulary import (
     AccessLevel,
     FeedbackKind,
@@ -28,8 +33,6 @@ from vault.vocabulary import (
     State,
     TurnEnd,
 )
-
-Schema = serializers.Serializer[Any]
 
 
 class NamespaceSchema(Schema):
@@ -137,6 +140,9 @@ class MemorySchema(Schema):
         "message with a known session_id and message_id, `content` is what was stored first, whatever was sent now.",
     )
 
+    def to_representation(self, instance: CubeView) -> MemoryJson:
+        return memory_json(instance)  # by hand for speed: a search returns a hundred
+
 
 def _make_part_field(help_text: str) -> serializers.FloatField:
     return serializers.FloatField(min_value=0, max_value=1, help_text=help_text)
@@ -236,29 +242,28 @@ class AuthorSchema(Schema):
 
 
 class VersionSchema(Schema):
-    version = serializers.IntegerField()
-    content = serializers.CharField()
-    title = serializers.CharField()
-    tags = serializers.ListField(child=serializers.CharField())
-    metadata = serializers.DictField()
-    semantic_type = serializers.ChoiceField(choices=list(SemanticType))
-    namespace = NamespaceSchema()
-    sensitivity = serializers.ChoiceField(choices=list(Sensitivity))
-    importance = serializers.FloatField()
-    priority = serializers.FloatField()
-    event_time = serializers.DateTimeField(allow_null=True)
-    valid_from = serializers.DateTimeField(allow_null=True)
-    valid_to = serializers.DateTimeField(allow_null=True)
-    expires_at = serializers.DateTimeField(allow_null=True)
+    version = serializers.IntegerField(source="row.number")
+    content = serializers.CharField(source="words.content")
+    title = serializers.CharField(source="words.title")
+    tags = serializers.ListField(source="row.tags", child=serializers.CharField())
+    metadata = serializers.DictField(source="words.metadata")
+    semantic_type = serializers.ChoiceField(source="row.semantic_type", choices=list(SemanticType))
+    namespace = NamespaceSchema(source="row.namespace")
+    sensitivity = serializers.ChoiceField(source="row.sensitivity", choices=list(Sensitivity))
+    importance = serializers.FloatField(source="row.importance")
+    priority = serializers.FloatField(source="row.priority")
+    event_time = serializers.DateTimeField(source="row.event_time", allow_null=True)
+    valid_from = serializers.DateTimeField(source="row.valid_from", allow_null=True)
+    valid_to = serializers.DateTimeField(source="row.valid_to", allow_null=True)
+    expires_at = serializers.DateTimeField(source="row.expires_at", allow_null=True)
     author = AuthorSchema()
-    reason = serializers.CharField()
-    hash = serializers.CharField()
-    previous_hash = serializers.CharField(allow_null=True)
-    created_at = serializers.DateTimeField()
+    reason = serializers.CharField(source="row.reason")
+    hash = HexField(source="row.hash")
+    previous_hash = HexField(source="row.previous_hash", allow_null=True)
+    created_at = serializers.DateTimeField(source="row.created_at")
 
-
-class VersionListSchema(PageSchema):
-    results = VersionSchema(many=True)
+    def make_author(self, view: VersionView) -> Any:
+        return {"kind": view.row.principal_kind, "id": view.row.principal_id}
 
 
 class ConversationSchema(Schema):
@@ -271,9 +276,15 @@ class ConversationSchema(Schema):
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
+    def make_persona(self, view: ConversationView) -> Any:
+        return _name_persona(view, view.persona_id)
 
-class ConversationListSchema(PageSchema):
-    results = ConversationSchema(many=True)
+    def make_agent_persona(self, view: ConversationView) -> Any:
+        return _name_persona(view, view.agent_persona_id)
+
+
+def _name_persona(view: ConversationView, persona_id: UUID | None) -> Any:
+    return {"id": persona_id, "name": view.persona_names[persona_id]} if persona_id else None
 
 
 class ContextItemSchema(Schema):
@@ -298,6 +309,11 @@ class CitationSchema(Schema):
     score = serializers.FloatField(required=False)
     pack = serializers.CharField(required=False, help_text="The pack that brought the memory, if one did.")
 
+    def to_representation(self, instance: Citation) -> dict[str, Any]:
+        if instance.available:
+            return super().to_representation(instance)
+        return {"marker": instance.marker, "available": False}
+
 
 class UsageSchema(Schema):
     prompt_tokens = serializers.IntegerField()
@@ -306,24 +322,27 @@ class UsageSchema(Schema):
 
 
 class CostSchema(Schema):
-    amount = serializers.DecimalField(max_digits=14, decimal_places=6)
+    amount = PlainDecimalField(source="cost", max_digits=14, decimal_places=6)
     currency = serializers.CharField()
 
 
 class TurnSchema(Schema):
     id = serializers.UUIDField()
     question = serializers.CharField()
-    content = serializers.CharField(allow_null=True)
+    content = serializers.CharField(source="answer", allow_null=True)
     withheld = serializers.BooleanField(help_text="The answer rests on what may not be read now; content is null.")
     citations = CitationSchema(many=True)
     model = serializers.CharField()
-    usage = UsageSchema()
+    usage = UsageSchema(source="*")
     cost = CostSchema(allow_null=True, help_text="Of the tokens, at the prices of the model's endpoint.")
     failed_models = serializers.ListField(
         child=serializers.CharField(), help_text="Models that were asked before and gave no answer."
     )
     end = serializers.ChoiceField(choices=list(TurnEnd))
     created_at = serializers.DateTimeField()
+
+    def make_cost(self, view: TurnView) -> TurnView | None:
+        return view if view.currency else None
 
 
 class TurnAnswerSchema(TurnSchema):
@@ -336,7 +355,7 @@ class TurnListSchema(PageSchema):
 
 
 class FindingSchema(Schema):
-    field = serializers.CharField(help_text="content, title, tags.2, speaker, metadata.contact.phone")
+    field = serializers.CharField(source="path", help_text="content, title, tags.2, speaker, metadata.contact.phone")
     kind = serializers.ChoiceField(choices=list(PiiKind))
     start = serializers.IntegerField(help_text="In code points of that field's text.")
     end = serializers.IntegerField()
@@ -345,10 +364,15 @@ class FindingSchema(Schema):
 
 
 class ReviewFeedbackSchema(Schema):
-    kind = serializers.ChoiceField(choices=list(FeedbackKind))
-    correction = serializers.CharField(allow_blank=True, help_text="Of `wrong`: the content that is proposed.")
-    note = serializers.CharField(allow_blank=True)
+    kind = serializers.ChoiceField(source="feedback.kind", choices=list(FeedbackKind))
+    correction = serializers.CharField(
+        source="feedback.correction", allow_blank=True, help_text="Of `wrong`: the content that is proposed."
+    )
+    note = serializers.CharField(source="feedback.note", allow_blank=True)
     author = AuthorSchema()
+
+    def make_author(self, view: ReviewView) -> Any:
+        return {"kind": view.row.asked_kind, "id": view.row.asked_by}
 
 
 class ReviewTheirsSchema(Schema):
@@ -360,23 +384,25 @@ class ReviewTheirsSchema(Schema):
 
 class OfficialSchema(Schema):
     pack = serializers.CharField(help_text="As `organisation/pack`.")
-    content = serializers.CharField()
+    content = serializers.CharField(source="other.content")
 
 
 class ReviewSchema(Schema):
-    id = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=list(ReviewKind))
-    status = serializers.ChoiceField(choices=list(ReviewStatus))
-    memory_id = serializers.UUIDField()
+    id = serializers.UUIDField(source="row.id")
+    kind = serializers.ChoiceField(source="row.kind", choices=list(ReviewKind))
+    status = serializers.ChoiceField(source="row.status", choices=list(ReviewStatus))
+    memory_id = serializers.UUIDField(source="row.cube_id")
     other_memory_id = serializers.UUIDField(
+        source="row.other_id",
         allow_null=True,
         help_text="Of a `fusion`: the memory that it would be fused with. "
         "Of a `conflict` that nothing was changed for yet: the later statement. Of `pack_…`: the memory of the pack.",
     )
-    version = serializers.IntegerField()
+    version = serializers.IntegerField(source="row.version.number")
     is_current = serializers.BooleanField()
     findings = FindingSchema(many=True)
     content = serializers.CharField(
+        source="words.content",
         allow_null=True,
         help_text="Of an open `source_withdrawn` or `quarantine`: the text that waits, for who may decide. "
         "Of `conflict`, `feedback`, `sync` and `pack_…`: the text that is judged.",
@@ -390,13 +416,18 @@ class ReviewSchema(Schema):
         allow_null=True, help_text="Of `feedback`: what a reader asks for, shown to who may decide and to that reader."
     )
     theirs = ReviewTheirsSchema(allow_null=True, help_text="Of an open `sync`: the version of the other installation.")
-    created_at = serializers.DateTimeField()
-    decided_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField(source="row.created_at")
+    decided_at = serializers.DateTimeField(source="row.decided_at", allow_null=True)
     decided_by = AuthorSchema(allow_null=True)
 
+    def make_official(self, view: ReviewView) -> ReviewView | None:
+        return view if view.pack and view.other else None
 
-class ReviewListSchema(PageSchema):
-    results = ReviewSchema(many=True)
+    def make_feedback(self, view: ReviewView) -> ReviewView | None:
+        return view if view.feedback else None
+
+    def make_decided_by(self, view: ReviewView) -> Any:
+        return {"kind": view.row.decided_kind, "id": view.row.decided_by} if view.row.decided_by else None
 
 
 BULK_OR_DRY_RUN = PolymorphicProxySerializer(

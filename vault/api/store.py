@@ -1,6 +1,6 @@
 """publications/ of the REST API: a tenant's own offers, and the catalogue of offers that it can find."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
@@ -8,18 +8,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PAGE, describe
+from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.views import ApiView, refuse_unknown_parameters
+from governance.api.views import ApiView
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.inputs import read
 from vault.api.pack_schema import WhyInput
-from vault.api.packs import item_json
 from vault.api.store_schema import (
-    ListingListSchema,
+    ListingSchema,
     OfferSchema,
     PublicationInput,
     PublicationListSchema,
@@ -31,7 +27,6 @@ from vault.store.catalogue import (
     ORDERS,
     CatalogueOrder,
     CatalogueQuery,
-    Offer,
     catalogue_list,
     catalogue_search,
     listing_get,
@@ -46,12 +41,9 @@ from vault.store.publications import (
     publications_list,
     tenant_ids_of_slugs,
 )
-from vault.store.rules import Terms, terms_json, terms_load
-from vault.store.trials import TriedQuestion, publication_try
+from vault.store.rules import Terms
+from vault.store.trials import publication_try
 from vault.vocabulary import PackTopic, QuotaPeriod, Visibility
-
-if TYPE_CHECKING:
-    from vault.models import Listing, Publication
 
 LONGEST_TEXT = 200
 FILTERS = ("q", "topic", "language", "order")
@@ -68,15 +60,15 @@ PARAMETERS = [
 
 
 class PublicationsView(ApiView):
-    @describe("publications_list", ListingListSchema, parameters=[*PARAMETERS, *PAGE])
-    def get(self, request: Request) -> Response:
+    @describe("publications_list", page_of(ListingSchema), parameters=[*PARAMETERS, *PAGE])
+    def get(self, request: Request) -> object:
         """Search the catalogue of publications that the organisation may find."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         query = _read_query(request)
         pages = CursorPages(request, ORDERS[query.order], also_known=FILTERS)
         wanted = catalogue_search(actor=actor, query=query)
-        return pages.envelope([listing_json(row) for row in catalogue_list(actor=actor, wanted=wanted, pages=pages)])
+        return pages.envelope(catalogue_list(actor=actor, wanted=wanted, pages=pages))
 
     @describe(
         "publications_create",
@@ -90,40 +82,38 @@ class PublicationsView(ApiView):
         """Offer a version of a pack. If others can find it, another member must approve first, if there is one."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
-        refuse_unknown_parameters(request)
-        body = read(PublicationInput, request)
+        body = self.read_body()
         draft = PublicationDraft(
             version_id=body["pack_version"],
             visibility=Visibility(body.get("visibility", Visibility.TENANT)),
             tenants=tenant_ids_of_slugs(tuple(body.get("tenants", ()))),
             terms=_make_terms(body.get("terms", {})),
         )
-        return self.post_once(lambda: Reply(201, publication_json(publication_create(actor=actor, draft=draft))))
+        return self.post_once(lambda: publication_create(actor=actor, draft=draft))
 
 
 class OwnPublicationsView(ApiView):
     @describe("publications_own", PublicationListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List the organisation's own publications, including those that wait for approval, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request)
-        return pages.envelope([publication_json(row) for row in publications_list(actor=actor, pages=pages)])
+        return pages.envelope(publications_list(actor=actor, pages=pages))
 
 
 class PublicationView(ApiView):
     @describe("publications_read", OfferSchema, may=[404])
-    def get(self, request: Request, publication_id: UUID) -> Response:
+    def get(self, request: Request, publication_id: UUID) -> object:
         """Read one publication, with its texts, versions and some of its memories."""
         actor = self.actor()
-        with self.after(lambda: listing_get(actor=actor, publication_id=publication_id)):
-            refuse_unknown_parameters(request)
-        return Response(offer_json(offer_get(actor=actor, publication_id=publication_id)))
+        self.read_body(lambda: listing_get(actor=actor, publication_id=publication_id))
+        return offer_get(actor=actor, publication_id=publication_id)
 
 
 class PublicationTryView(ApiView):
     @describe("publications_try", TrySchema, request=TryInput, may=[404], memories=True)
-    def post(self, request: Request, publication_id: UUID) -> Response:
+    def post(self, request: Request, publication_id: UUID) -> object:
         """Try a pack before subscribing: return the best memories for your questions without it and with it.
 
         Nothing is installed, and no read is counted. Your organisation is shown a tenth of the pack, and at least three
@@ -135,12 +125,8 @@ class PublicationTryView(ApiView):
             listing_get(actor=actor, publication_id=publication_id)
             authorize(actor, Permission.STORE_MANAGE)
 
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-            queries = tuple(read(TryInput, request).get("queries", ()))
-        tried = publication_try(actor=actor, publication_id=publication_id, questions=queries)
-        results = [tried_json(question) for question in tried.questions]
-        return Response({"results": results, "shown": tried.shown, "limit": tried.limit})
+        queries = tuple(self.read_body(ask).get("queries", ()))
+        return publication_try(actor=actor, publication_id=publication_id, questions=queries)
 
 
 class PublicationApproveView(ApiView):
@@ -148,15 +134,9 @@ class PublicationApproveView(ApiView):
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Approve the waiting version, so that others can find it. The member who offered it cannot approve it."""
         actor = self.actor()
-
-        def ask() -> None:
-            publication_get(actor=actor, publication_id=publication_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request)
+        self.read_body(lambda: publication_get(actor=actor, publication_id=publication_id))
         return self.post_once(
-            lambda: Reply(200, publication_json(publication_approve(actor=actor, publication_id=publication_id))),
-            ask=ask,
+            lambda: publication_approve(actor=actor, publication_id=publication_id),
         )
 
 
@@ -165,19 +145,12 @@ class PublicationRejectView(ApiView):
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Reject the waiting version. The version published before stays."""
         actor = self.actor()
+        reason = self.read_body(lambda: publication_get(actor=actor, publication_id=publication_id))["reason"]
 
-        def ask() -> None:
-            publication_get(actor=actor, publication_id=publication_id)
+        def call() -> object:
+            return publication_reject(actor=actor, publication_id=publication_id, reason=reason)
 
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-            reason = read(WhyInput, request)["reason"]
-
-        def call() -> Reply:
-            row = publication_reject(actor=actor, publication_id=publication_id, reason=reason)
-            return Reply(200, publication_json(row))
-
-        return self.post_once(call, ask=ask)
+        return self.post_once(call)
 
 
 def _read_query(request: Request) -> CatalogueQuery:
@@ -209,66 +182,3 @@ def _make_terms(body: dict[str, Any]) -> Terms:
         price=body.get("price", ""),
         export=body.get("export", False),
     )
-
-
-def publication_json(row: "Publication") -> dict[str, Any]:
-    return {
-        "id": str(row.id),
-        "pack": str(row.pack_id),
-        "name": row.pack.name,
-        "state": row.state,
-        "version": row.version.number if row.version else None,
-        "waiting": row.waiting.number if row.waiting else None,
-        "visibility": row.visibility,
-        "tenants": [str(tenant_id) for tenant_id in row.tenants],
-        "terms": terms_json(terms_load(row.terms)),
-        "reason": row.reason,
-        "subscribers": row.subscribers,
-        "published_at": time_json(row.published_at),
-    }
-
-
-def listing_json(row: "Listing") -> dict[str, Any]:
-    names = ("publisher", "title", "description", "licence", "topic", "keywords", "languages", "count")
-    return {
-        "id": str(row.id),
-        "name": row.full_name,
-        **{name: getattr(row, name) for name in names},
-        "version": row.number,
-        "digest": row.digest,
-        "key_id": row.key_id,
-        "terms": row.terms,
-        "rating": row.rating or None,
-        "ratings": row.ratings,
-        "subscribers": row.subscribers,
-        "published_at": time_json(row.published_at),
-    }
-
-
-def tried_json(question: TriedQuestion) -> dict[str, Any]:
-    sides = {"without": question.without, "with_pack": question.with_pack}
-    shown = {
-        name: [{"text": memory.text, "score": memory.score, "of_pack": memory.is_of_pack} for memory in side]
-        for name, side in sides.items()
-    }
-    return {"query": question.question, **shown, "added": question.pack_count}
-
-
-def offer_json(offer: Offer) -> dict[str, Any]:
-    return {
-        **listing_json(offer.listing),
-        "readme": offer.readme,
-        "authors": list(offer.authors),
-        "versions": [
-            {
-                "version": row.number,
-                "state": row.state,
-                "changelog": row.changelog,
-                "reason": row.reason,
-                "count": row.count,
-                "published_at": time_json(row.published_at),
-            }
-            for row in offer.versions
-        ],
-        "samples": [item_json(item) for item in offer.samples],
-    }

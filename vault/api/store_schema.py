@@ -1,28 +1,27 @@
 """Requests and responses of publications/."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from governance.api.descriptions import PageSchema
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
+from governance.api.schema import Schema
 from vault.api.pack_schema import PackItemSchema
-from vault.api.schema import Schema
 from vault.packs.excerpts import EXTRACT
-from vault.store.catalogue import (
-    CatalogueOrder,
-)
+from vault.store.catalogue import CatalogueOrder, Offer
 from vault.store.publications import (
     MOST_TENANTS,
 )
 from vault.store.ratings import LONGEST_RATING, MOST_STARS
 from vault.store.reports import LONGEST_REPORT
+from vault.store.rules import Terms, terms_load
 from vault.store.trials import MOST_QUESTIONS
 from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, ReportReason, Visibility
 
 if TYPE_CHECKING:
-    pass
+    from vault.models import Listing, Publication
 
 LONGEST_TEXT = 200
 FILTERS = ("q", "topic", "language", "order")
@@ -77,18 +76,18 @@ class TryInput(StrictSerializer):
 class TriedMemorySchema(Schema):
     text = serializers.CharField(help_text=f"Of a pack's memory the first {EXTRACT} characters.")
     score = serializers.FloatField(help_text="Cosine with the question.")
-    of_pack = serializers.BooleanField()
+    of_pack = serializers.BooleanField(source="is_of_pack")
 
 
 class TriedQuestionSchema(Schema):
-    query = serializers.CharField()
+    query = serializers.CharField(source="question")
     without = TriedMemorySchema(many=True)
     with_pack = TriedMemorySchema(many=True)
-    added = serializers.IntegerField(help_text="Memories of the pack among the best.")
+    added = serializers.IntegerField(source="pack_count", help_text="Memories of the pack among the best.")
 
 
 class TrySchema(Schema):
-    results = TriedQuestionSchema(many=True)
+    results = TriedQuestionSchema(source="questions", many=True)
     shown = serializers.IntegerField(help_text="Memories of the pack that your organisation was shown in all trials.")
     limit = serializers.IntegerField(help_text="How many a trial shows at most.")
 
@@ -106,11 +105,13 @@ class PublicationSchema(Schema):
     """A publication as its publisher sees it."""
 
     id = serializers.UUIDField()
-    pack = serializers.UUIDField()
-    name = serializers.CharField()
+    pack = serializers.UUIDField(source="pack_id")
+    name = serializers.CharField(source="pack.name")
     state = serializers.ChoiceField(choices=list(PublicationState))
-    version = serializers.CharField(allow_null=True, help_text="The newest that others find.")
-    waiting = serializers.CharField(allow_null=True, help_text="The one that waits for another member's approval.")
+    version = serializers.CharField(source="version.number", allow_null=True, help_text="The newest that others find.")
+    waiting = serializers.CharField(
+        source="waiting.number", allow_null=True, help_text="The one that waits for another member's approval."
+    )
     visibility = serializers.ChoiceField(choices=list(Visibility))
     tenants = serializers.ListField(child=serializers.UUIDField())
     terms = TermsSchema()
@@ -118,12 +119,15 @@ class PublicationSchema(Schema):
     subscribers = serializers.IntegerField()
     published_at = serializers.DateTimeField(allow_null=True)
 
+    def make_terms(self, row: "Publication") -> Terms:
+        return terms_load(row.terms)
+
 
 class ListingSchema(Schema):
     """A publication as others find it."""
 
     id = serializers.UUIDField()
-    name = serializers.CharField(help_text="As `organisation/pack`.")
+    name = serializers.CharField(source="full_name", help_text="As `organisation/pack`.")
     publisher = serializers.CharField()
     title = serializers.CharField()
     description = serializers.CharField()
@@ -131,7 +135,7 @@ class ListingSchema(Schema):
     topic = serializers.ChoiceField(choices=list(PackTopic))
     keywords = serializers.ListField(child=serializers.CharField())
     languages = serializers.ListField(child=serializers.CharField())
-    version = serializers.CharField()
+    version = serializers.CharField(source="number")
     count = serializers.IntegerField(help_text="Memories of this version.")
     digest = serializers.CharField()
     key_id = serializers.CharField()
@@ -141,9 +145,12 @@ class ListingSchema(Schema):
     subscribers = serializers.IntegerField()
     published_at = serializers.DateTimeField()
 
+    def make_rating(self, row: "Listing") -> float | None:
+        return row.rating or None
+
 
 class OfferVersionSchema(Schema):
-    version = serializers.CharField()
+    version = serializers.CharField(source="number")
     state = serializers.CharField()
     changelog = serializers.CharField()
     reason = serializers.CharField()
@@ -159,6 +166,14 @@ class OfferSchema(ListingSchema):
     versions = OfferVersionSchema(many=True)
     samples = PackItemSchema(many=True)
 
+    def to_representation(self, instance: Offer) -> dict[str, Any]:
+        return ListingSchema.json(instance.listing) | {
+            "readme": instance.readme,
+            "authors": list(instance.authors),
+            "versions": [OfferVersionSchema.json(row) for row in instance.versions],
+            "samples": [PackItemSchema.json(item) for item in instance.samples],
+        }
+
 
 class RatingInput(StrictSerializer):
     stars = WholeField(min_value=1, max_value=MOST_STARS)
@@ -169,12 +184,8 @@ class RatingSchema(Schema):
     organisation = serializers.CharField(help_text="Of the member who rated.")
     stars = serializers.IntegerField(help_text="1 to 5.")
     text = serializers.CharField()
-    version = serializers.CharField(help_text="The one that was installed.")
+    version = serializers.CharField(source="number", help_text="The one that was installed.")
     rated_at = serializers.DateTimeField()
-
-
-class RatingListSchema(PageSchema):
-    results = RatingSchema(many=True)
 
 
 class ReportInput(StrictSerializer):
@@ -184,14 +195,10 @@ class ReportInput(StrictSerializer):
 
 class ReportSchema(Schema):
     id = serializers.UUIDField()
-    publication = serializers.UUIDField()
+    publication = serializers.UUIDField(source="publication_id")
     reason = serializers.ChoiceField(choices=list(ReportReason))
     text = serializers.CharField()
-    reported_at = serializers.DateTimeField()
-
-
-class ListingListSchema(PageSchema):
-    results = ListingSchema(many=True)
+    reported_at = serializers.DateTimeField(source="created_at")
 
 
 class PublicationListSchema(PageSchema):

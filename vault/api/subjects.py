@@ -1,6 +1,5 @@
 """subjects/ of the REST API: data subjects of memories, exports of their data, and their erasure."""
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -14,21 +13,19 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.audit import FileView
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe, read
-from governance.api.fields import StrictSerializer, TextField
-from governance.api.jobs import JobPromiseSchema, NoInput, job_json
+from governance.api.fields import NoInput, StrictSerializer, TextField
+from governance.api.jobs import JobPromiseSchema
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.views import ApiView, flag, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.schema import Schema
 from vault.streams import file_stream
 from vault.subjects.documents import FileForm
 from vault.subjects.exports import export_open
 from vault.subjects.rules import LONGEST_REFERENCE
 from vault.subjects.selectors import (
-    ErasurePreview,
     SubjectLine,
     erasure_preview,
     subject_get,
@@ -106,6 +103,9 @@ class SubjectDetailSchema(SubjectRowSchema):
 
     receipts = ReceiptSchema(many=True)
 
+    def to_representation(self, instance: SubjectLine) -> dict[str, Any]:
+        return SubjectRowSchema.json(instance) | {"receipts": list(instance.receipts)}  # exactly as they were signed
+
 
 class SubjectListSchema(PageSchema):
     results = SubjectRowSchema(many=True)
@@ -116,44 +116,45 @@ class AssignedSchema(Schema):
 
 
 class HeldMemorySchema(Schema):
-    id = serializers.UUIDField()
+    id = serializers.UUIDField(source="memory_id")
     reasons = serializers.ListField(child=serializers.CharField())
 
 
 class ErasurePreviewSchema(Schema):
-    erased = CountsSchema()
-    kept_by_holds = HeldMemorySchema(many=True, help_text="The first 100.")
-    held = serializers.BooleanField(help_text="A legal hold is over the subject: nothing can be erased.")
-    capped = serializers.BooleanField(help_text="Only the first 2,000 memories were counted.")
+    erased = CountsSchema(source="counts")
+    kept_by_holds = HeldMemorySchema(source="kept", many=True, help_text="The first 100.")
+    held = serializers.BooleanField(
+        source="is_held", help_text="A legal hold is over the subject: nothing can be erased."
+    )
+    capped = serializers.BooleanField(source="is_capped", help_text="Only the first 2,000 memories were counted.")
 
 
 class SubjectsView(ApiView):
     @describe("subjects_list", SubjectListSchema, parameters=[REFERENCE, *PAGE])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List data subjects, newest first."""
         actor = self.actor()
         authorize(actor, Permission.SUBJECT_MANAGE)
         pages = CursorPages(request, also_known=["reference"])
         lines = subjects_list(actor=actor, pages=pages, reference=request.query_params.get("reference", ""))
-        return pages.envelope([_line_json(line) for line in lines])
+        return pages.envelope(lines)
 
     @describe("subjects_create", SubjectDetailSchema, status=201, request=SubjectInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create a data subject. An existing one is returned unchanged."""
         actor = self.actor()
         authorize(actor, Permission.SUBJECT_MANAGE)
-        refuse_unknown_parameters(request)
-        reference = read(SubjectInput, request)["reference"]
+        reference = self.read_body()["reference"]
 
         def call() -> Reply:
             made = subject_create(actor=actor, reference=reference)
-            return Reply(201, subject_json(subject_get(actor=actor, subject_id=made)), shows=(made,))
+            return Reply(201, SubjectDetailSchema.json(subject_get(actor=actor, subject_id=made)), shows=(made,))
 
         return self.post_once(call)
 
 
 class OneSubjectView(ApiView):
-    def ask(self, subject_id: UUID) -> None:
+    def check(self, subject_id: UUID) -> None:
         """Check that the actor may manage the subject. Raises NotFound; Forbidden."""
         with acting(self.actor()):
             subject_locate(self.actor(), subject_id)
@@ -161,11 +162,9 @@ class OneSubjectView(ApiView):
 
 class SubjectView(OneSubjectView):
     @describe("subjects_get", SubjectDetailSchema, may=[404])
-    def get(self, request: Request, subject_id: UUID) -> Response:
+    def get(self, request: Request, subject_id: UUID) -> object:
         """Read one data subject, with the receipts of its erasures."""
-        line = subject_get(actor=self.actor(), subject_id=subject_id)
-        refuse_unknown_parameters(request)
-        return Response(subject_json(line))
+        return subject_get(actor=self.actor(), subject_id=subject_id)
 
 
 class SubjectAssignView(OneSubjectView):
@@ -173,15 +172,13 @@ class SubjectAssignView(OneSubjectView):
     def post(self, request: Request, subject_id: UUID) -> Response:
         """Assign up to 200 memories to a data subject, all or none. Each gets a version under the subject's key."""
         actor = self.actor()
-        with self.after(lambda: self.ask(subject_id)):
-            refuse_unknown_parameters(request)
-            ids = read(AssignInput, request)["ids"]
+        ids = self.read_body(lambda: self.check(subject_id))["ids"]
 
         def call() -> Reply:
             changed = subject_assign(actor=actor, subject_id=subject_id, cube_ids=ids)
             return Reply(200, {"ids": [str(cube_id) for cube_id in changed]})
 
-        return self.post_once(call, ask=lambda: self.ask(subject_id))
+        return self.post_once(call)
 
 
 class SubjectExportView(OneSubjectView):
@@ -189,14 +186,13 @@ class SubjectExportView(OneSubjectView):
     def post(self, request: Request, subject_id: UUID) -> Response:
         """Export everything about the data subject, as a job; then download it as JSON or as a page."""
         actor = self.actor()
-        with self.after(lambda: self.ask(subject_id)):
-            refuse_unknown_parameters(request)
+        self.read_body(lambda: self.check(subject_id))
 
-        def call() -> Reply:
+        def call() -> object:
             read(NoInput, request)
-            return Reply(202, {"job": job_json(subject_export(actor=actor, subject_id=subject_id))})
+            return subject_export(actor=actor, subject_id=subject_id)
 
-        return self.post_once(call, ask=lambda: self.ask(subject_id))
+        return self.post_once(call)
 
 
 class SubjectExportJsonView(FileView):
@@ -229,41 +225,15 @@ class SubjectEraseView(OneSubjectView):
         The job ends with a signed receipt.
         """
         actor = self.actor()
-        with self.after(lambda: self.ask(subject_id)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-        if dry_run:
-            return Response(_preview_json(erasure_preview(actor=actor, subject_id=subject_id)))
+        self.read_body(lambda: self.check(subject_id))
+        if self.dry_run:
+            return Response(ErasurePreviewSchema.json(erasure_preview(actor=actor, subject_id=subject_id)))
 
-        def call() -> Reply:
+        def call() -> object:
             read(NoInput, request)
-            return Reply(202, {"job": job_json(subject_erase(actor=actor, subject_id=subject_id))})
+            return subject_erase(actor=actor, subject_id=subject_id)
 
-        return self.post_once(call, ask=lambda: self.ask(subject_id))
-
-
-def subject_json(line: SubjectLine) -> dict[str, Any]:
-    return _line_json(line) | {"receipts": list(line.receipts)}
-
-
-def _line_json(line: SubjectLine) -> dict[str, Any]:
-    return {
-        "id": str(line.id),
-        "reference": line.reference,
-        "status": line.status,
-        "memories": line.memories,
-        "created_at": time_json(line.created_at),
-        "erased_at": time_json(line.erased_at),
-    }
-
-
-def _preview_json(preview: ErasurePreview) -> dict[str, Any]:
-    return {
-        "erased": asdict(preview.counts),
-        "kept_by_holds": [{"id": str(memory.memory_id), "reasons": list(memory.reasons)} for memory in preview.kept],
-        "held": preview.is_held,
-        "capped": preview.is_capped,
-    }
+        return self.post_once(call)
 
 
 def _stream_file(view: ApiView, request: Request, subject_id: UUID, job_id: UUID, form: FileForm) -> HttpResponseBase:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
@@ -11,22 +11,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField
-from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
+from governance.api.jobs import JobPromiseSchema, JobSchema
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
-from governance.api.views import ApiView, flag, refuse_unknown_parameters
+from governance.api.schema import NullTextField, Schema
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from vault.api.fields import ContentField
-from vault.api.inputs import make_label_field, read
+from vault.api.inputs import make_label_field
 from vault.api.pack_schema import WhyInput
-from vault.api.schema import NamespaceSchema, Schema
+from vault.api.schema import NamespaceSchema
 from vault.store.contracts import (
-    ContractView,
     contract_allow,
     contract_get,
     contract_invoice,
@@ -36,7 +34,6 @@ from vault.store.contracts import (
 )
 from vault.store.selections import EVERYTHING, LONGEST_QUERY, MOST_TAGS, Selection, selection_open
 from vault.store.subscriptions import (
-    Requested,
     SubscriptionDraft,
     SubscriptionView,
     reads_list,
@@ -50,9 +47,6 @@ from vault.store.subscriptions import (
 )
 from vault.store.upgrades import ChangeKind, UpgradePlan, override_remove, override_set, upgrade_plan
 from vault.vocabulary import ContractState, Delivery, QuotaPeriod
-
-if TYPE_CHECKING:
-    from vault.models import PackRead
 
 MONTH = OpenApiParameter("month", str, description="As `2026-11`. Default: the present one.")
 RANGE = (
@@ -114,55 +108,63 @@ class OverrideInput(StrictSerializer):
 
 
 class QuotaOfReadsSchema(Schema):
-    reads = serializers.IntegerField(allow_null=True, help_text="In each period; null: no limit.")
+    reads = serializers.IntegerField(source="quota", allow_null=True, help_text="In each period; null: no limit.")
     period = serializers.ChoiceField(choices=list(QuotaPeriod))
 
 
 class AgreementSchema(Schema):
     state = serializers.ChoiceField(choices=list(ContractState))
-    version = serializers.CharField(allow_null=True, help_text="The installed one.")
-    quota = QuotaOfReadsSchema()
+    version = NullTextField(source="row.number", help_text="The installed one.")
+    quota = QuotaOfReadsSchema(source="row")
     used = serializers.IntegerField(help_text="Reads in the present period.")
-    reads = serializers.IntegerField(help_text="Since the beginning.")
-    valid_from = serializers.DateTimeField()
-    valid_to = serializers.DateTimeField(allow_null=True)
-    purposes = serializers.ListField(child=serializers.CharField(), help_text="Empty: any.")
-    price = serializers.CharField()
-    export = serializers.BooleanField(help_text="Memories of the pack may be exported.")
-    reason = serializers.CharField(help_text="Why it was revoked.")
+    reads = serializers.IntegerField(source="row.reads", help_text="Since the beginning.")
+    valid_from = serializers.DateTimeField(source="row.created_at")
+    valid_to = serializers.DateTimeField(source="row.valid_to", allow_null=True)
+    purposes = serializers.ListField(source="row.purposes", child=serializers.CharField(), help_text="Empty: any.")
+    price = serializers.CharField(source="row.price")
+    export = serializers.BooleanField(source="row.may_export", help_text="Memories of the pack may be exported.")
+    reason = serializers.CharField(source="row.reason", help_text="Why it was revoked.")
 
 
 class SubscriptionSchema(AgreementSchema):
     """A subscription: its agreed terms and the installed version."""
 
-    id = serializers.UUIDField()
-    publication = serializers.UUIDField()
-    name = serializers.CharField(help_text="As `organisation/pack`.")
-    title = serializers.CharField()
-    publisher = serializers.CharField()
-    namespace = NamespaceSchema()
-    range = serializers.CharField()
-    delivery = serializers.ChoiceField(choices=list(Delivery))
-    trusted = serializers.BooleanField()
+    id = serializers.UUIDField(source="row.id")
+    publication = serializers.UUIDField(source="row.publication_id")
+    name = serializers.CharField(source="row.name", help_text="As `organisation/pack`.")
+    title = serializers.CharField(source="row.title")
+    publisher = serializers.CharField(source="row.publisher")
+    namespace = NamespaceSchema(source="row.namespace")
+    range = serializers.CharField(source="row.range")
+    delivery = serializers.ChoiceField(source="row.delivery", choices=list(Delivery))
+    trusted = serializers.BooleanField(source="row.is_trusted")
     tags = serializers.ListField(child=serializers.CharField(), help_text="Of the memories that are taken. Empty: any.")
     query = serializers.CharField(help_text="What the memories that are taken are about. Empty: anything.")
-    available = serializers.CharField(allow_null=True, help_text="A newer version that the range takes.")
+    available = NullTextField(source="row.available", help_text="A newer version that the range takes.")
     reads_left = serializers.IntegerField(allow_null=True, help_text="In the present period; null: no limit.")
+
+    def make_tags(self, view: SubscriptionView) -> Any:
+        return selection_open(view.row).tags
+
+    def make_query(self, view: SubscriptionView) -> str:
+        return selection_open(view.row).query
 
 
 class ContractSchema(AgreementSchema):
     """A contract as the publisher sees it."""
 
-    id = serializers.UUIDField()
-    publication = serializers.UUIDField()
-    name = serializers.CharField(help_text="As `organisation/pack`.")
-    subscription = serializers.UUIDField(help_text="The subscriber's id of it.")
-    subscriber = serializers.CharField()
-    may_return = serializers.BooleanField(help_text="After a revocation: the subscriber may subscribe again.")
+    id = serializers.UUIDField(source="row.id")
+    publication = serializers.UUIDField(source="row.publication_id")
+    name = serializers.CharField(source="pack", help_text="As `organisation/pack`.")
+    subscription = serializers.UUIDField(source="row.subscription_id", help_text="The subscriber's id of it.")
+    subscriber = serializers.CharField(source="row.subscriber")
+    may_return = serializers.BooleanField(
+        source="row.may_return", help_text="After a revocation: the subscriber may subscribe again."
+    )
 
 
 class SubscriptionJobSchema(Schema):
-    subscription = SubscriptionSchema()
+    subscription = SubscriptionSchema(source="view")
     job = JobSchema()
 
 
@@ -173,11 +175,13 @@ class InvocationSchema(Schema):
 
 
 class MemoryChangeSchema(Schema):
-    id = serializers.UUIDField(help_text="Of the memory in the pack.")
-    change = serializers.ChoiceField(choices=list(ChangeKind))
+    id = serializers.UUIDField(source="key", help_text="Of the memory in the pack.")
+    change = serializers.ChoiceField(source="kind", choices=list(ChangeKind))
     before = serializers.CharField()
     after = serializers.CharField()
-    overridden = serializers.BooleanField(help_text="Your own wording stands instead, and stays.")
+    overridden = serializers.BooleanField(
+        source="is_overridden", help_text="Your own wording stands instead, and stays."
+    )
 
 
 class UpgradePlanSchema(Schema):
@@ -193,40 +197,28 @@ class UpgradePlanSchema(Schema):
 
 
 class OverrideSchema(Schema):
-    memory_id = serializers.UUIDField()
+    memory_id = serializers.UUIDField(source="id")
     version = serializers.IntegerField(help_text="Of the memory.")
 
 
 class InvoiceSchema(Schema):
-    number = serializers.CharField()
+    number = serializers.CharField(source="bill.number")
     provider = serializers.CharField()
-    reads = serializers.IntegerField()
-    since = serializers.DateTimeField()
-    until = serializers.DateTimeField()
-    price = serializers.CharField()
+    reads = serializers.IntegerField(source="bill.reads")
+    since = serializers.DateTimeField(source="bill.since")
+    until = serializers.DateTimeField(source="bill.until")
+    price = serializers.CharField(source="bill.price")
     document = serializers.CharField(help_text="Markdown.")
 
 
-class SubscriptionListSchema(PageSchema):
-    results = SubscriptionSchema(many=True)
-
-
-class ContractListSchema(PageSchema):
-    results = ContractSchema(many=True)
-
-
-class InvocationListSchema(PageSchema):
-    results = InvocationSchema(many=True)
-
-
 class SubscriptionsView(ApiView):
-    @describe("subscriptions_list", SubscriptionListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("subscriptions_list", page_of(SubscriptionSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the organisation's subscriptions to packs, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         pages = CursorPages(request)
-        return pages.envelope([subscription_json(view) for view in subscriptions_list(actor=actor, pages=pages)])
+        return pages.envelope(subscriptions_list(actor=actor, pages=pages))
 
     @describe(
         "subscriptions_create",
@@ -243,8 +235,7 @@ class SubscriptionsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
-        refuse_unknown_parameters(request)
-        body = read(SubscriptionInput, request)
+        body = self.read_body()
         draft = SubscriptionDraft(
             publication_id=body["publication"],
             range=body.get("range", "*"),
@@ -253,33 +244,29 @@ class SubscriptionsView(ApiView):
             persona_id=persona_get(actor=actor, reference=body["persona"]).id if "persona" in body else None,
             selection=_read_selection(body, EVERYTHING),
         )
-        return self.post_once(lambda: Reply(202, _requested_json(subscription_create(actor=actor, draft=draft))))
+        return self.post_once(lambda: subscription_create(actor=actor, draft=draft))
 
 
 class SubscriptionDetailView(ApiView):
     @describe("subscriptions_read", SubscriptionSchema, may=[404])
-    def get(self, request: Request, subscription_id: UUID) -> Response:
+    def get(self, request: Request, subscription_id: UUID) -> object:
         """Read one subscription, with the number of reads left."""
-        view = subscription_get(actor=self.actor(), subscription_id=subscription_id)
-        refuse_unknown_parameters(request)
-        return Response(subscription_json(view))
+        return subscription_get(actor=self.actor(), subscription_id=subscription_id)
 
     @describe("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
-    def patch(self, request: Request, subscription_id: UUID) -> Response:
+    def patch(self, request: Request, subscription_id: UUID) -> object:
         """Change the range and delivery of versions, whether the pack is trusted as an official source, and its part.
 
         If `tags` or `query` change, a job installs the memories that they take, and removes the others.
         """
         actor = self.actor()
-        with self.after(_make_check(self, subscription_id)):
-            refuse_unknown_parameters(request)
-            body = read(SubscriptionChangesInput, request)
+        body = self.read_body(_make_check(self, subscription_id))
         delivery = Delivery(body["delivery"]) if "delivery" in body else None
         selection = None
         if {"tags", "query"} & body.keys():
             present = subscription_get(actor=actor, subscription_id=subscription_id)
             selection = _read_selection(body, selection_open(present.row))
-        view = subscription_update(
+        return subscription_update(
             actor=actor,
             subscription_id=subscription_id,
             range=body.get("range"),
@@ -287,25 +274,23 @@ class SubscriptionDetailView(ApiView):
             is_trusted=body.get("trusted"),
             selection=selection,
         )
-        return Response(subscription_json(view))
 
     @describe("subscriptions_delete", JobPromiseSchema, status=202, may=[404, 409])
-    def delete(self, request: Request, subscription_id: UUID) -> Response:
+    def delete(self, request: Request, subscription_id: UUID) -> object:
         """Uninstall the pack, as a job. Its memories become unreadable at once."""
         actor = self.actor()
-        with self.after(_make_check(self, subscription_id)):
-            refuse_unknown_parameters(request)
+        self.read_body(_make_check(self, subscription_id))
         ended = subscription_end(actor=actor, subscription_id=subscription_id)
-        return Response({"job": job_json(ended.job)}, status=202)
+        return ended.job
 
 
 class SubscriptionInvocationsView(ApiView):
-    @describe("subscriptions_invocations", InvocationListSchema, parameters=PAGE, may=[404])
-    def get(self, request: Request, subscription_id: UUID) -> Response:
+    @describe("subscriptions_invocations", page_of(InvocationSchema), parameters=PAGE, may=[404])
+    def get(self, request: Request, subscription_id: UUID) -> object:
         """List the calls that returned memories of the pack, newest first. The publisher has the same list."""
         pages = CursorPages(request)
         rows = reads_list(actor=self.actor(), subscription_id=subscription_id, pages=pages)
-        return pages.envelope([invocation_json(row) for row in rows])
+        return pages.envelope(rows)
 
 
 class SubscriptionUpgradeView(ApiView):
@@ -322,18 +307,15 @@ class SubscriptionUpgradeView(ApiView):
         """Install another version, as a job. A dry run compares it with the installed one, memory by memory."""
         actor = self.actor()
         ask = _make_check(self, subscription_id)
-        with self.after(ask):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            number = read(UpgradeInput, request)["version"]
-        if dry_run:
+        number = self.read_body(ask)["version"]
+        if self.dry_run:
             return Response(plan_json(upgrade_plan(actor=actor, subscription_id=subscription_id, number=number)))
 
-        def call() -> Reply:
+        def call() -> object:
             asked = subscription_upgrade(actor=actor, subscription_id=subscription_id, number=number)
-            return Reply(202, {"job": job_json(asked.job)})
+            return asked.job
 
-        return self.post_once(call, ask=ask)
+        return self.post_once(call)
 
 
 class SubscriptionCompareView(ApiView):
@@ -344,85 +326,61 @@ class SubscriptionCompareView(ApiView):
         A trusted pack is also compared on each installation and upgrade.
         """
         actor, ask = self.actor(), _make_check(self, subscription_id)
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-
-        def call() -> Reply:
-            job = subscription_compare(actor=actor, subscription_id=subscription_id)
-            return Reply(202, {"job": job_json(job)})
-
-        return self.post_once(call, ask=ask)
+        self.read_body(ask)
+        return self.post_once(lambda: subscription_compare(actor=actor, subscription_id=subscription_id))
 
 
 class OverrideView(ApiView):
     @describe("subscriptions_override", OverrideSchema, request=OverrideInput, may=[404, 409, 423])
-    def put(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
+    def put(self, request: Request, subscription_id: UUID, memory_id: UUID) -> object:
         """Replace the wording of an installed memory for your organisation. Upgrades leave it unchanged."""
         actor = self.actor()
-        with self.after(_make_check(self, subscription_id)):
-            refuse_unknown_parameters(request)
-            content = read(OverrideInput, request)["content"]
-        cube = override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=content)
-        return Response({"memory_id": str(cube.id), "version": cube.version})
+        content = self.read_body(_make_check(self, subscription_id))["content"]
+        return override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=content)
 
     @describe("subscriptions_override_delete", JobPromiseSchema, status=202, may=[404, 409])
-    def delete(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
+    def delete(self, request: Request, subscription_id: UUID, memory_id: UUID) -> object:
         """Restore the pack's own wording, as a job that installs the memory again."""
         actor = self.actor()
-        with self.after(_make_check(self, subscription_id)):
-            refuse_unknown_parameters(request)
-        job = override_remove(actor=actor, subscription_id=subscription_id, memory_id=memory_id)
-        return Response({"job": job_json(job)}, status=202)
+        self.read_body(_make_check(self, subscription_id))
+        return override_remove(actor=actor, subscription_id=subscription_id, memory_id=memory_id)
 
 
 class ContractsView(ApiView):
-    @describe("contracts_list", ContractListSchema, parameters=PAGE)
-    def get(self, request: Request) -> Response:
+    @describe("contracts_list", page_of(ContractSchema), parameters=PAGE)
+    def get(self, request: Request) -> object:
         """List the contracts of the organisation's own publications, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request)
-        return pages.envelope([contract_json(view) for view in contracts_list(actor=actor, pages=pages)])
+        return pages.envelope(contracts_list(actor=actor, pages=pages))
 
 
 class ContractDetailView(ApiView):
     @describe("contracts_read", ContractSchema, may=[404])
-    def get(self, request: Request, contract_id: UUID) -> Response:
+    def get(self, request: Request, contract_id: UUID) -> object:
         """Read one contract."""
-        view = contract_get(actor=self.actor(), contract_id=contract_id)
-        refuse_unknown_parameters(request)
-        return Response(contract_json(view))
+        return contract_get(actor=self.actor(), contract_id=contract_id)
 
 
 class ContractInvocationsView(ApiView):
-    @describe("contracts_invocations", InvocationListSchema, parameters=PAGE, may=[404])
-    def get(self, request: Request, contract_id: UUID) -> Response:
+    @describe("contracts_invocations", page_of(InvocationSchema), parameters=PAGE, may=[404])
+    def get(self, request: Request, contract_id: UUID) -> object:
         """List the subscriber's reads as reported so far, newest first: numbers and times, no content."""
         pages = CursorPages(request)
         rows = contract_reads(actor=self.actor(), contract_id=contract_id, pages=pages)
-        return pages.envelope([invocation_json(row) for row in rows])
+        return pages.envelope(rows)
 
 
 class ContractInvoiceView(ApiView):
     @describe("contracts_invoice", InvoiceSchema, parameters=[MONTH], may=[404])
-    def get(self, request: Request, contract_id: UUID) -> Response:
+    def get(self, request: Request, contract_id: UUID) -> object:
         """Read the invoice of a month: its reads, and the price that the contract records."""
         actor = self.actor()
         with self.after(lambda: contract_get(actor=actor, contract_id=contract_id)):
             refuse_unknown_parameters(request, "month")
             month = _parse_month(request.query_params.get("month", ""))
-        made = contract_invoice(actor=actor, contract_id=contract_id, month=month)
-        return Response(
-            {
-                "number": made.bill.number,
-                "provider": made.provider,
-                "reads": made.bill.reads,
-                "since": time_json(made.bill.since),
-                "until": time_json(made.bill.until),
-                "price": made.bill.price,
-                "document": made.document,
-            }
-        )
+        return contract_invoice(actor=actor, contract_id=contract_id, month=month)
 
 
 class ContractRevokeView(ApiView):
@@ -430,18 +388,8 @@ class ContractRevokeView(ApiView):
     def post(self, request: Request, contract_id: UUID) -> Response:
         """End a contract. Its subscriber reads nothing from then on, and loses the memories within a minute."""
         actor = self.actor()
-
-        def ask() -> None:
-            contract_get(actor=actor, contract_id=contract_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-            reason = read(WhyInput, request)["reason"]
-
-        def call() -> Reply:
-            return Reply(200, contract_json(contract_revoke(actor=actor, contract_id=contract_id, reason=reason)))
-
-        return self.post_once(call, ask=ask)
+        reason = self.read_body(lambda: contract_get(actor=actor, contract_id=contract_id))["reason"]
+        return self.post_once(lambda: contract_revoke(actor=actor, contract_id=contract_id, reason=reason))
 
 
 class ContractAllowView(ApiView):
@@ -449,15 +397,8 @@ class ContractAllowView(ApiView):
     def post(self, request: Request, contract_id: UUID) -> Response:
         """Allow the subscriber of a revoked contract to subscribe again."""
         actor = self.actor()
-
-        def ask() -> None:
-            contract_get(actor=actor, contract_id=contract_id)
-
-        with self.after(ask):
-            refuse_unknown_parameters(request)
-        return self.post_once(
-            lambda: Reply(200, contract_json(contract_allow(actor=actor, contract_id=contract_id))), ask=ask
-        )
+        self.read_body(lambda: contract_get(actor=actor, contract_id=contract_id))
+        return self.post_once(lambda: contract_allow(actor=actor, contract_id=contract_id))
 
 
 def _make_check(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
@@ -479,86 +420,12 @@ def _parse_month(text: str) -> datetime | None:
         raise Invalid(errors=[FieldError("month", "a month such as 2026-11 is needed")]) from error
 
 
-def _requested_json(requested: Requested) -> dict[str, Any]:
-    return {"subscription": subscription_json(requested.view), "job": job_json(requested.job)}
-
-
 def _read_selection(body: dict[str, Any], present: Selection) -> Selection:
     """Return the part of the pack that a body asks for. present: the values of the fields that it does not name."""
     tags = tuple(dict.fromkeys(body.get("tags", present.tags)))
     return Selection(tags, body.get("query", present.query).strip())
 
 
-def subscription_json(view: SubscriptionView) -> dict[str, Any]:
-    row, selection = view.row, selection_open(view.row)
-    return {
-        "id": str(row.id),
-        "publication": str(row.publication_id),
-        "name": row.name,
-        "title": row.title,
-        "publisher": row.publisher,
-        "namespace": {"id": str(row.namespace_id), "path": row.namespace.path},
-        "range": row.range,
-        "delivery": row.delivery,
-        "trusted": row.is_trusted,
-        "tags": list(selection.tags),
-        "query": selection.query,
-        "available": row.available or None,
-        "reads_left": view.reads_left,
-        **_agreement_json(view),
-    }
-
-
-def contract_json(view: ContractView) -> dict[str, Any]:
-    row = view.row
-    return {
-        "id": str(row.id),
-        "publication": str(row.publication_id),
-        "name": view.pack,
-        "subscription": str(row.subscription_id),
-        "subscriber": row.subscriber,
-        "may_return": row.may_return,
-        **_agreement_json(view),
-    }
-
-
-def _agreement_json(view: SubscriptionView | ContractView) -> dict[str, Any]:
-    row = view.row
-    return {
-        "state": str(view.state),
-        "version": row.number or None,
-        "quota": {"reads": row.quota, "period": row.period},
-        "used": view.used,
-        "reads": row.reads,
-        "valid_from": time_json(row.created_at),
-        "valid_to": time_json(row.valid_to),
-        "purposes": row.purposes,
-        "price": row.price,
-        "export": row.may_export,
-        "reason": row.reason,
-    }
-
-
-def invocation_json(row: "PackRead") -> dict[str, Any]:
-    return {"number": row.number, "memories": row.memories, "at": time_json(row.at)}
-
-
 def plan_json(plan: UpgradePlan) -> dict[str, Any]:
-    return {
-        "dry_run": True,
-        "before": plan.before,
-        "after": plan.after,
-        "changelog": plan.changelog,
-        **{str(kind): plan.count(kind) for kind in ChangeKind},
-        "overridden": plan.overridden,
-        "changes": [
-            {
-                "id": str(change.key),
-                "change": str(change.kind),
-                "before": change.before,
-                "after": change.after,
-                "overridden": change.is_overridden,
-            }
-            for change in plan.changes[:MOST_SHOWN]
-        ],
-    }
+    counts = {str(kind): plan.count(kind) for kind in ChangeKind} | {"overridden": plan.overridden}
+    return UpgradePlanSchema.json(vars(plan) | counts | {"dry_run": True, "changes": plan.changes[:MOST_SHOWN]})

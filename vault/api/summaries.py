@@ -7,11 +7,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.representations import time_json
+from governance.api.schema import NullTextField, Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from vault.api.descriptions import of_memories
-from vault.api.schema import Schema
 from vault.chat.selectors import conversation_get
 from vault.lifecycle.summaries import SummaryView, conversation_summary, namespace_summary
 from vault.namespaces.selectors import namespace_get
@@ -23,12 +22,14 @@ class SummaryLineSchema(Schema):
 
 
 class SummarySchema(Schema):
-    sentences = SummaryLineSchema(many=True, help_text="Those of memories that the caller may read; may be empty.")
+    sentences = SummaryLineSchema(
+        source="lines", many=True, help_text="Those of memories that the caller may read; may be empty."
+    )
     memories = serializers.IntegerField(
         help_text="Memories that the summary was made of, and that the caller may read."
     )
-    model = serializers.CharField(allow_null=True, help_text="That chose the sentences; null: none.")
-    made_at = serializers.DateTimeField(allow_null=True, help_text="Null: nothing is summed up yet.")
+    model = NullTextField(help_text="That chose the sentences; null: none.")
+    made_at = serializers.DateTimeField(source="at", allow_null=True, help_text="Null: nothing is summed up yet.")
 
 
 class NamespaceSummaryView(ApiView):
@@ -54,11 +55,4 @@ class ConversationSummaryView(ApiView):
 
 
 def _summary_json(view: SummaryView | None) -> dict[str, Any]:
-    if view is None:
-        return {"sentences": [], "memories": 0, "model": None, "made_at": None}
-    return {
-        "sentences": [{"text": line.text, "memory_id": str(line.memory_id)} for line in view.lines],
-        "memories": view.memories,
-        "model": view.model or None,
-        "made_at": time_json(view.at),
-    }
+    return SummarySchema.json(view or {"lines": [], "memories": 0, "model": "", "at": None})

@@ -11,23 +11,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import ONCE, PageSchema, describe, read
+from governance.api.descriptions import ONCE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
-from governance.api.representations import time_json
+from governance.api.jobs import JobPromiseSchema, JobSchema
+from governance.api.pages import whole_list
+from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import Conflict, FieldError, Invalid
-from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
-from vault.api.schema import Schema
 from vault.exchange.sync.peers import (
     LONGEST_ADDRESS,
     LONGEST_KEY,
     LONGEST_NAME,
     LONGEST_PATH,
     PeerDraft,
-    PeerView,
     peer_create,
     peer_get,
     peer_remove,
@@ -90,10 +88,6 @@ class SyncPeerSchema(Schema):
     timezone = serializers.CharField(allow_blank=True)
     last_job = JobSchema(allow_null=True, help_text="The newest sync, with what it did.")
     created_at = serializers.DateTimeField()
-
-
-class SyncPeerListSchema(PageSchema):
-    results = SyncPeerSchema(many=True)
 
 
 class SyncListedSchema(Schema):
@@ -159,49 +153,42 @@ class SyncAppliedListSchema(Schema):
 
 
 class SyncPeersView(ApiView):
-    @describe("sync_peers_list", SyncPeerListSchema)
-    def get(self, request: Request) -> Response:
+    @describe("sync_peers_list", page_of(SyncPeerSchema))
+    def get(self, request: Request) -> object:
         """List the peers: namespaces of other installations that are synchronized with local ones. Keys are not
         shown."""
-        views = peers_list(actor=self.actor())
-        refuse_unknown_parameters(request)
-        return Response({"count": len(views), "next": None, "previous": None, "results": [*map(peer_json, views)]})
+        return whole_list(peers_list(actor=self.actor()))
 
     @describe("sync_peers_add", SyncPeerSchema, status=201, request=SyncPeerInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Add a peer: a namespace of another installation, to synchronize with a local one."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        refuse_unknown_parameters(request)
-        draft = PeerDraft(**_convert_direction(read(SyncPeerInput, request)))
-        return self.post_once(lambda: Reply(201, peer_json(peer_create(actor=actor, draft=draft))))
+        draft = PeerDraft(**_convert_direction(self.read_body()))
+        return self.post_once(lambda: peer_create(actor=actor, draft=draft))
 
 
 class SyncPeerView(ApiView):
     @describe("sync_peers_get", SyncPeerSchema, may=[404])
-    def get(self, request: Request, peer_id: UUID) -> Response:
+    def get(self, request: Request, peer_id: UUID) -> object:
         """Read one peer with its newest sync."""
-        view = peer_get(actor=self.actor(), peer_id=peer_id)
-        refuse_unknown_parameters(request)
-        return Response(peer_json(view))
+        return peer_get(actor=self.actor(), peer_id=peer_id)
 
     @describe("sync_peers_update", SyncPeerSchema, request=SyncPeerChanges, may=[404, 409])
-    def patch(self, request: Request, peer_id: UUID) -> Response:
+    def patch(self, request: Request, peer_id: UUID) -> object:
         """Change name, address, key or direction of a peer."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
-        refuse_unknown_parameters(request)
-        changes = _convert_direction(read(SyncPeerChanges, request))
-        return Response(peer_json(peer_update(actor=actor, peer_id=peer_id, changes=changes)))
+        changes = _convert_direction(self.read_body())
+        return peer_update(actor=actor, peer_id=peer_id, changes=changes)
 
     @describe("sync_peers_remove", None, status=204, may=[404])
-    def delete(self, request: Request, peer_id: UUID) -> Response:
+    def delete(self, request: Request, peer_id: UUID) -> None:
         """Delete a peer with its key and schedule. Memories stay on both sides."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
-        refuse_unknown_parameters(request)
+        self.read_body()
         peer_remove(actor=actor, peer_id=peer_id)
-        return Response(status=204)
 
 
 class SyncPeerRunView(ApiView):
@@ -213,31 +200,29 @@ class SyncPeerRunView(ApiView):
         def ask() -> None:
             peer_get(actor=actor, peer_id=peer_id)
 
-        def call() -> Reply:
+        def call() -> object:
             ask()
             refuse_unknown_parameters(request)
-            return Reply(202, {"job": job_json(peer_sync(actor=actor, peer_id=peer_id))})
+            return peer_sync(actor=actor, peer_id=peer_id)
 
         return self.post_once(call, ask=ask)
 
 
 class SyncPeerScheduleView(ApiView):
     @describe("sync_peers_schedule", SyncPeerSchema, request=SyncScheduleInput, may=[404, 409])
-    def put(self, request: Request, peer_id: UUID) -> Response:
+    def put(self, request: Request, peer_id: UUID) -> object:
         """Replace the schedule of the syncs with a peer."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
-        refuse_unknown_parameters(request)
-        body = read(SyncScheduleInput, request)
-        view = peer_schedule(
+        body = self.read_body()
+        return peer_schedule(
             actor=actor, peer_id=peer_id, cron=body["cron"].strip(), timezone=body.get("timezone", "UTC")
         )
-        return Response(peer_json(view))
 
 
 class SyncMemoriesView(ApiView):
     @of_memories("sync_memories_list", SyncListSchema, parameters=[NAMESPACE, AFTER], may=[404])
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List the memories of a namespace that may leave, by id with their present version, 1,000 at a time.
 
         Confidential memories and memories of a pack may not leave.
@@ -246,13 +231,11 @@ class SyncMemoriesView(ApiView):
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request, "namespace", "after")
         after = request.query_params.get("after")
-        found = memories_list_for_peer(
+        return memories_list_for_peer(
             actor=actor,
             namespace=request.query_params.get("namespace", ""),
             after=_read_uuid("after", after) if after is not None else None,
         )
-        memories = [{"id": str(memory.id), "version": memory.version} for memory in found.memories]
-        return Response({"count": found.count, "memories": memories, "is_last": found.is_last})
 
 
 class SyncReadView(ApiView):
@@ -264,8 +247,7 @@ class SyncReadView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request)
-        body = read(SyncReadInput, request)
+        body = self.read_body()
         known = {_read_uuid("memories", text): number for text, number in body["memories"].items()}
         sent = memories_open_for_peer(actor=actor, namespace=body["namespace"], known=known)
         return Response({"results": _first_results([sent_json(memory) for memory in sent])})
@@ -282,26 +264,10 @@ class SyncWriteView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        refuse_unknown_parameters(request)
-        body = read(SyncWriteInput, request)
+        body = self.read_body()
         changes = [_read_change(f"changes.{index}", change) for index, change in enumerate(body["changes"])]
         applied = changes_apply(actor=actor, namespace=body["namespace"], changes=changes)
         return Response({"results": [applied_json(outcome) for outcome in applied]})
-
-
-def peer_json(view: PeerView) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "name": view.name,
-        "address": view.address,
-        "namespace": view.namespace,
-        "remote_namespace": view.remote_namespace,
-        "direction": str(view.direction),
-        "cron": view.cron,
-        "timezone": view.timezone,
-        "last_job": job_json(view.last_job) if view.last_job else None,
-        "created_at": time_json(view.created_at),
-    }
 
 
 def _convert_direction(body: dict[str, Any]) -> dict[str, Any]:

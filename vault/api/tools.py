@@ -10,15 +10,16 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE
 from governance.api.fields import NumberField, OneOfField, StrictSerializer, TextField, WholeField
-from governance.api.views import ApiView, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import MEMORIES, of_memories
 from vault.api.fields import ContentField, MetadataField
-from vault.api.inputs import DescribedInput, read
+from vault.api.inputs import DescribedInput
 from vault.api.representations import memory_json
-from vault.api.schema import MemorySchema, Schema
+from vault.api.schema import MemorySchema
 from vault.content.drafts import CubeDraft
 from vault.content.tool_calls import ToolCall
 from vault.cubes.selectors import cubes_view
@@ -73,8 +74,11 @@ class ToolCallAddedSchema(Schema):
 
 
 class RecalledCallSchema(Schema):
-    memory = MemorySchema()
+    memory = MemorySchema(source="view")
     similarity = serializers.FloatField(min_value=0, max_value=1, help_text="Of the arguments; 1: the same.")
+
+    def make_similarity(self, call: RecalledCall) -> float:
+        return round(call.similarity, 4)
 
 
 class ToolCallsSchema(Schema):
@@ -90,8 +94,7 @@ class ToolCallsView(ApiView):
         """Store a tool call with its arguments, outcome, duration and error."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        refuse_unknown_parameters(request)
-        draft = _read_draft(read(ToolCallInput, request))
+        draft = _read_draft(self.read_body())
         with self.once() as once:
             if once.reply is None:
                 texts = texts_index(actor.tenant_id, [draft])
@@ -104,16 +107,14 @@ class ToolCallsView(ApiView):
 
 class ToolCallSearchView(ApiView):
     @of_memories("memories_tool_calls_search", ToolCallsSchema, request=ToolCallQueryInput)
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Recall tool calls by name, arguments and outcome, the most similar first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request)
-        body = read(ToolCallQueryInput, request)
+        body = self.read_body()
         body["namespaces"] = tuple(body.get("namespaces", ()))
         found = tool_calls_recall(actor=actor, query=CallQuery(**body))
-        shown = [_recalled_json(call) for call in found]
-        return Response({"results": shown, "failed_before": any(call.is_failure for call in found)})
+        return {"results": found, "failed_before": any(call.is_failure for call in found)}
 
 
 def _read_draft(body: dict[str, Any]) -> CubeDraft:
@@ -123,7 +124,3 @@ def _read_draft(body: dict[str, Any]) -> CubeDraft:
         if name in body:
             body[name] = kind(body[name])
     return tool_call_draft(call, CubeDraft(content="", **body))
-
-
-def _recalled_json(call: RecalledCall) -> dict[str, Any]:
-    return {"memory": memory_json(call.view), "similarity": round(call.similarity, 4)}

@@ -13,17 +13,16 @@ from rest_framework.response import Response
 from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
-from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
+from governance.api.schema import Schema
+from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import of_memories
 from vault.api.fields import PathField
-from vault.api.inputs import read
-from vault.api.representations import version_json
-from vault.api.schema import Schema, VersionSchema
-from vault.cubes.comparison import FieldChange, VersionDifference, versions_compare
-from vault.cubes.differences import Edit, TextDifference
+from vault.api.schema import VersionSchema
+from vault.cubes.comparison import FieldChange, versions_compare
+from vault.cubes.differences import Edit
 from vault.cubes.moves_and_rollbacks import cube_change_ask, cube_move, cube_rollback, prepare_earlier_texts
 from vault.cubes.selectors import version_get
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
@@ -57,41 +56,47 @@ class TextDifferenceSchema(Schema):
 
 
 class FieldChangeSchema(Schema):
-    field = serializers.CharField()
+    field = serializers.CharField(source="name")
     before = serializers.JSONField(allow_null=True)
     after = serializers.JSONField(allow_null=True)
 
+    def make_before(self, change: FieldChange) -> Any:
+        return _value_json(change.before)
+
+    def make_after(self, change: FieldChange) -> Any:
+        return _value_json(change.after)
+
 
 class DifferenceSchema(Schema):
-    before = serializers.IntegerField(help_text="Number of the version that `from` names.")
-    after = serializers.IntegerField(help_text="Number of the version that `to` names.")
+    before = serializers.IntegerField(source="before.row.number", help_text="Number of the version that `from` names.")
+    after = serializers.IntegerField(source="after.row.number", help_text="Number of the version that `to` names.")
     content = TextDifferenceSchema()
     title = TextDifferenceSchema()
     tags_added = serializers.ListField(child=serializers.CharField())
     tags_removed = serializers.ListField(child=serializers.CharField())
-    fields_changed = FieldChangeSchema(many=True)
+    fields_changed = FieldChangeSchema(source="fields", many=True)
 
 
 class VersionView(ApiView):
     @of_memories("memories_version", VersionSchema, may=[404])
-    def get(self, request: Request, memory_id: UUID, number: int) -> Response:
+    def get(self, request: Request, memory_id: UUID, number: int) -> object:
         """Read one version of a memory."""
         actor = self.actor()
         with acting(actor):
             view = version_get(actor=actor, cube_id=memory_id, number=number)
             refuse_unknown_parameters(request)
-        return Response(version_json(view))
+        return view
 
 
 class DifferenceView(ApiView):
     @of_memories("memories_diff", DifferenceSchema, parameters=[FROM, TO], may=[404])
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    def get(self, request: Request, memory_id: UUID) -> object:
         """Compare two versions: texts word by word, other fields as a whole."""
         actor = self.actor()
         with self.after(lambda: version_get(actor=actor, cube_id=memory_id)):
             refuse_unknown_parameters(request, "from", "to")
             before, after = _read_number(request, "from"), _read_number(request, "to")
-        return Response(_difference_json(versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)))
+        return versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)
 
 
 class RollbackView(ApiView):
@@ -102,13 +107,10 @@ class RollbackView(ApiView):
         parameters=[IF_MATCH, ONCE, DRY_RUN],
         may=[404, 409, 412, 423],
     )
-    def post(self, request: Request, memory_id: UUID) -> Response:
+    def post(self, request: Request, memory_id: UUID) -> object:
         """Roll a memory back: add a version with the content, tags, type and times of an earlier one."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            body = read(RollbackInput, request)
+        body = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
         number, reason = body["version"], body.get("reason", "")
 
         def change() -> None:
@@ -121,7 +123,7 @@ class RollbackView(ApiView):
             )
 
         with prepare_earlier_texts(actor=actor, cube_id=memory_id, number=number, reason=reason):
-            return _change_version(self, memory_id, change, dry_run=dry_run)
+            return _change_version(self, memory_id, change)
 
 
 class MoveView(ApiView):
@@ -132,28 +134,27 @@ class MoveView(ApiView):
         parameters=[IF_MATCH, ONCE, DRY_RUN],
         may=[404, 409, 412, 423],
     )
-    def post(self, request: Request, memory_id: UUID) -> Response:
+    def post(self, request: Request, memory_id: UUID) -> object:
         """Move a memory to another namespace, as a new version."""
         actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            namespace = read(MoveInput, request)["namespace"]
+        namespace = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))[
+            "namespace"
+        ]
 
         def change() -> None:
             cube_move(actor=actor, cube_id=memory_id, namespace=namespace, expected_versions=versions)
 
         with prepare_stored_texts(actor=actor, cube_ids=[memory_id], screened=EVERYWHERE):
-            return _change_version(self, memory_id, change, dry_run=dry_run)
+            return _change_version(self, memory_id, change)
 
 
-def _change_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
+def _change_version(view: ApiView, memory_id: UUID, change: Callable[[], object]) -> Response:
     """Run `change`, which adds a version, and return the memory."""
 
     def ask() -> None:
         cube_change_ask(actor=view.actor(), cube_id=memory_id)
 
-    return change_and_answer(view, memory_id, change, ask=ask, dry_run=dry_run)
+    return change_and_answer(view, memory_id, change, ask=ask)
 
 
 def _read_number(request: Request, name: str) -> int:
@@ -161,27 +162,6 @@ def _read_number(request: Request, name: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:11]) <= LARGEST):
         raise Invalid(errors=[FieldError(name, "the number of a version is needed")])
     return int(text)
-
-
-def _difference_json(difference: VersionDifference) -> dict[str, Any]:
-    return {
-        "before": difference.before.row.number,
-        "after": difference.after.row.number,
-        "content": _text_json(difference.content),
-        "title": _text_json(difference.title),
-        "tags_added": list(difference.tags_added),
-        "tags_removed": list(difference.tags_removed),
-        "fields_changed": [_field_json(field) for field in difference.fields],
-    }
-
-
-def _text_json(difference: TextDifference) -> dict[str, Any]:
-    changes = [{"edit": change.edit, "text": change.text} for change in difference.changes]
-    return {"changes": changes, "inserted": difference.inserted, "deleted": difference.deleted}
-
-
-def _field_json(change: FieldChange) -> dict[str, Any]:
-    return {"field": change.name, "before": _value_json(change.before), "after": _value_json(change.after)}
 
 
 def _value_json(value: str | float | datetime | None) -> str | float | None:
