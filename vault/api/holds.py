@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, describe, page_of
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField, read_query_time
 from governance.api.pages import CursorPages
 from governance.api.schema import Schema
@@ -19,8 +19,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
-from vault.api.descriptions import of_memories
+from vault.api.changes import MemoryChangeView, of_change
 from vault.api.fields import refuse_deep
 from vault.api.representations import dry_run_json
 from vault.api.schema import DryRunSchema, SubjectSchema
@@ -149,42 +148,24 @@ class HoldReleaseView(ApiView):
         return self.post_once(call, ask=ask)
 
 
-class FreezeView(ApiView):
-    @of_memories(
-        "memories_freeze",
-        MEMORY_OR_DRY_RUN,
-        request=ReasonInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 412],
-    )
+class FreezeView(MemoryChangeView):
+    check = staticmethod(cube_freezable)
+
+    @of_change("memories_freeze", request=ReasonInput, may=[404, 412])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Freeze a memory: a hold that the caller or an admin can end."""
-        actor, versions = self.actor(), expected_versions(request)
-        body = self.read_body(lambda: cube_freezable(actor=actor, cube_id=memory_id, expected_versions=versions))
-
-        def freeze() -> None:
-            cube_freeze(actor=actor, cube_id=memory_id, reason=body["reason"], expected_versions=versions)
-
-        return change_and_answer(self, memory_id, freeze, ask=lambda: cube_freezable(actor=actor, cube_id=memory_id))
+        return self.change(memory_id, cube_freeze, reason=self.read_change(memory_id)["reason"])
 
 
-class UnfreezeView(ApiView):
-    @of_memories(
-        "memories_unfreeze",
-        MEMORY_OR_DRY_RUN,
-        request=None,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 412],
-    )
+class UnfreezeView(MemoryChangeView):
+    check = staticmethod(cube_freezable)
+
+    @of_change("memories_unfreeze", request=None, may=[404, 412])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """End the caller's freeze of a memory; admins end all of its freezes. Legal holds stay."""
-        actor, versions = self.actor(), expected_versions(request)
-
-        def unfreeze() -> None:
-            cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=versions)
-
-        self.read_body(lambda: self.rehearse(unfreeze))
-        return change_and_answer(self, memory_id, unfreeze, ask=lambda: cube_freezable(actor=actor, cube_id=memory_id))
+        self.versions = expected_versions(request)
+        self.read_body(lambda: self.rehearse(self.bind(cube_unfreeze, memory_id)))
+        return self.change(memory_id, cube_unfreeze)
 
 
 def _read_status(request: Request) -> HoldStatus | None:

@@ -1,6 +1,5 @@
 """memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/ of the REST API."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, read
+from governance.api.descriptions import DRY_RUN, ONCE, read
 from governance.api.fields import NoInput, OneOfField, StrictSerializer, TextField
 from governance.api.schema import Schema
-from governance.api.views import ApiView, expected_version_lists, expected_versions, flag, refuse_unknown_parameters
+from governance.api.views import ApiView, expected_version_lists, expected_versions
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
+from vault.api.changes import MemoryChangeView, of_change
 from vault.api.descriptions import MEMORIES, of_memories
 from vault.api.fields import ContentField, PathField
 from vault.api.representations import dry_run_json, memory_json
@@ -88,71 +87,36 @@ class UnfusedSchema(Schema):
     deleted = serializers.ListField(child=serializers.UUIDField(), help_text="Were made of them; restorable.")
 
 
-class TransitionView(ApiView):
-    @of_memories(
-        "memories_transition",
-        MEMORY_OR_DRY_RUN,
-        request=TransitionInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 409, 412, 423],
-    )
-    def post(self, request: Request, memory_id: UUID) -> object:
+class TransitionView(MemoryChangeView):
+    @of_change("memories_transition", request=TransitionInput)
+    def post(self, request: Request, memory_id: UUID) -> Response:
         """Archive a memory, recall it from the archive, or approve it. Adds no version."""
-        actor, versions = self.actor(), expected_versions(request)
-        body = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
-        to, reason = State(body["to"]), body.get("reason", "")
-
-        def change() -> None:
-            cube_transition(actor=actor, cube_id=memory_id, to=to, reason=reason, expected_versions=versions)
-
-        return _change_without_version(self, memory_id, change)
+        body = self.read_change(memory_id)
+        with prepare_stored_texts(actor=self.actor(), cube_ids=[memory_id]):
+            return self.change(memory_id, cube_transition, to=State(body["to"]), reason=body.get("reason", ""))
 
 
-class PromoteView(ApiView):
-    @of_memories(
-        "memories_promote",
-        MEMORY_OR_DRY_RUN,
-        request=PromoteInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 409, 412, 423],
-    )
-    def post(self, request: Request, memory_id: UUID) -> object:
+class PromoteView(MemoryChangeView):
+    @of_change("memories_promote", request=PromoteInput)
+    def post(self, request: Request, memory_id: UUID) -> Response:
         """Move a memory to another layer. Adds no version; promoting it back undoes the move."""
-        actor, versions = self.actor(), expected_versions(request)
-        layer = Layer(
-            self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))["layer"]
-        )
-
-        def change() -> None:
-            cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=versions)
-
-        return _change_without_version(self, memory_id, change)
+        layer = Layer(self.read_change(memory_id)["layer"])
+        with prepare_stored_texts(actor=self.actor(), cube_ids=[memory_id]):
+            return self.change(memory_id, cube_promote, layer=layer)
 
 
-class CopyView(ApiView):
+class CopyView(MemoryChangeView):
     address_of_made = MEMORIES
+    check = staticmethod(cube_copy_ask)
 
-    @of_memories(
-        "memories_copy",
-        MemorySchema,
-        status=201,
-        request=CopyInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        also={200: DryRunSchema},
-        may=[404, 409, 412, 423],
-    )
+    @of_change("memories_copy", reply=MemorySchema, status=201, request=CopyInput, also={200: DryRunSchema})
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Copy a memory to another namespace. The copy names its source and is readable as long as the source is."""
-        actor, versions = self.actor(), expected_versions(request)
-        path = self.read_body(lambda: cube_copy_ask(actor=actor, cube_id=memory_id, expected_versions=versions))[
-            "namespace"
-        ]
-
-        def copy() -> UUID:
-            return cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=versions).id
+        actor, body = self.actor(), self.read_change(memory_id)
+        copy = self.bind(cube_copy, memory_id, namespace=body["namespace"])
 
         def call() -> Reply:
-            made = copy()
+            made = copy().id
             return Reply(201, memory_json(cube_view(actor=actor, cube_id=made)), shows=(made,))
 
         if self.dry_run:
@@ -177,10 +141,8 @@ class FuseView(ApiView):
         """Fuse memories into one. The originals stay, in the state merged; a dry run proposes the text."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_UPDATE)
-        refuse_unknown_parameters(request, "dry_run")
-        dry_run = flag(request, "dry_run")
-        body, versions = read(FuseInput, request), expected_version_lists(request)
-        if dry_run:
+        body, versions = self.read_body(), expected_version_lists(request)
+        if self.dry_run:
             found = fusion_propose(actor=actor, cube_ids=body["ids"], expected_versions=versions)
             ids = [str(parent_cube.id) for parent_cube in found.parents]
             shown = {"dry_run": True, "ids": ids, "title": found.title, "content": found.content}
@@ -203,30 +165,16 @@ class FuseView(ApiView):
         return self.post_once(call, ask=lambda: self.rehearse(ask))
 
 
-class SplitView(ApiView):
-    @of_memories(
-        "memories_split",
-        SplitSchema,
-        status=201,
-        request=SplitInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        also={200: DryRunSchema},
-        may=[404, 409, 412, 423],
-    )
+class SplitView(MemoryChangeView):
+    @of_change("memories_split", reply=SplitSchema, status=201, request=SplitInput, also={200: DryRunSchema})
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Split a memory into several. The original stays, in the state merged."""
-        actor, versions = self.actor(), expected_versions(request)
-        body = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
-        asked: dict[str, Any] = {"parts": body["parts"], "reason": body.get("reason", "")}
-
-        def split() -> tuple[UUID, ...]:
-            made = cube_split(actor=actor, cube_id=memory_id, expected_versions=versions, **asked)
-            return tuple(cube.id for cube in made)
+        actor, body = self.actor(), self.read_change(memory_id)
+        split = self.bind(cube_split, memory_id, parts=body["parts"], reason=body.get("reason", ""))
 
         def call() -> Reply:
-            ids = split()
-            views = cubes_view(actor=actor, cube_ids=ids)
-            return Reply(201, {"results": [memory_json(view) for view in views]}, shows=ids)
+            ids = tuple(cube.id for cube in split())
+            return Reply(201, SplitSchema.of(results=cubes_view(actor=actor, cube_ids=ids)), shows=ids)
 
         if self.dry_run:
             self.rehearse(split)
@@ -234,40 +182,20 @@ class SplitView(ApiView):
         return self.post_once(call, ask=lambda: self.rehearse(lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
 
 
-class UnfuseView(ApiView):
-    @of_memories(
-        "memories_unfuse",
-        UnfusedSchema,
-        request=None,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 409, 412, 423],
-    )
+class UnfuseView(MemoryChangeView):
+    @of_change("memories_unfuse", reply=UnfusedSchema, request=None)
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Undo a fusion or a split within the grace period. The memory is its result, or one that it merged."""
-        actor, versions = self.actor(), expected_versions(request)
-        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            refuse_unknown_parameters(request, "dry_run")
-            dry_run = flag(request, "dry_run")
-            read(NoInput, request)
+        actor = self.actor()
+        self.versions = expected_versions(request)
+        self.read_body(self.bind(self.check, memory_id), lambda _: read(NoInput, request))
 
         def undone() -> dict[str, Any]:
-            plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=versions)
-            return {
-                "restored": [str(cube.id) for cube in plan.parents],
-                "deleted": [str(cube.id) for cube in plan.results],
-            }
+            plan = self.bind(fusion_undo, memory_id)()
+            return UnfusedSchema.of(
+                restored=[cube.id for cube in plan.parents], deleted=[cube.id for cube in plan.results]
+            )
 
-        if dry_run:
+        if self.dry_run:
             return Response(self.rehearse(undone))
         return self.post_once(lambda: Reply(200, undone()), ask=lambda: authorize(actor, UNFUSES))
-
-
-def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[], object]) -> Response:
-    """Run `change`, which adds no version, and return the memory."""
-    actor = view.actor()
-
-    def ask() -> None:
-        cube_change_ask(actor=actor, cube_id=memory_id)
-
-    with prepare_stored_texts(actor=actor, cube_ids=[memory_id]):
-        return change_and_answer(view, memory_id, change, ask=ask)

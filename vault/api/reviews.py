@@ -11,15 +11,15 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, page_of
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, page_of
 from governance.api.fields import StrictSerializer
 from governance.api.jobs import JobPromiseSchema
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
+from vault.api.changes import MemoryChangeView, of_change
 from vault.api.descriptions import of_memories
 from vault.api.inputs import AcceptInput, RedactInput
 from vault.api.representations import dry_run_json
@@ -138,26 +138,13 @@ class QuarantineView(ApiView):
         return self.post_once(lambda: writer_quarantine(actor=actor, writer_id=writer_id))
 
 
-class RedactView(ApiView):
-    @of_memories(
-        "memories_redact",
-        MEMORY_OR_DRY_RUN,
-        request=RedactInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 409, 412, 423],
-    )
+class RedactView(MemoryChangeView):
+    check = staticmethod(cube_redact_ask)
+
+    @of_change("memories_redact", request=RedactInput)
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Erase the content of one version permanently. Its row and its hash stay."""
-        actor, versions = self.actor(), expected_versions(request)
-        body = self.read_body(lambda: cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
-
-        def redact() -> None:
-            cube_redact(actor=actor, cube_id=memory_id, number=body["version"], expected_versions=versions)
-
-        def ask() -> None:
-            cube_redact_ask(actor=actor, cube_id=memory_id)
-
-        return change_and_answer(self, memory_id, redact, ask=ask)
+        return self.change(memory_id, cube_redact, number=self.read_change(memory_id)["version"])
 
 
 def _decision_reply(actor: Actor, review: "Review") -> Reply:

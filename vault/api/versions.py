@@ -1,6 +1,5 @@
 """memories/{id}/versions/{n}/, diff/, rollback/ and move/ of the REST API."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,20 +9,19 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
 from governance.api.schema import Schema
-from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
+from vault.api.changes import MemoryChangeView, of_change
 from vault.api.descriptions import of_memories
 from vault.api.fields import PathField
 from vault.api.schema import VersionSchema
 from vault.cubes.comparison import FieldChange, versions_compare
 from vault.cubes.differences import Edit
-from vault.cubes.moves_and_rollbacks import cube_change_ask, cube_move, cube_rollback, prepare_earlier_texts
+from vault.cubes.moves_and_rollbacks import cube_move, cube_rollback, prepare_earlier_texts
 from vault.cubes.selectors import version_get
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.screening.screen import EVERYWHERE
@@ -99,62 +97,23 @@ class DifferenceView(ApiView):
         return versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)
 
 
-class RollbackView(ApiView):
-    @of_memories(
-        "memories_rollback",
-        MEMORY_OR_DRY_RUN,
-        request=RollbackInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 409, 412, 423],
-    )
-    def post(self, request: Request, memory_id: UUID) -> object:
+class RollbackView(MemoryChangeView):
+    @of_change("memories_rollback", request=RollbackInput)
+    def post(self, request: Request, memory_id: UUID) -> Response:
         """Roll a memory back: add a version with the content, tags, type and times of an earlier one."""
-        actor, versions = self.actor(), expected_versions(request)
-        body = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))
+        body = self.read_change(memory_id)
         number, reason = body["version"], body.get("reason", "")
-
-        def change() -> None:
-            cube_rollback(
-                actor=actor,
-                cube_id=memory_id,
-                number=number,
-                reason=reason,
-                expected_versions=versions,
-            )
-
-        with prepare_earlier_texts(actor=actor, cube_id=memory_id, number=number, reason=reason):
-            return _change_version(self, memory_id, change)
+        with prepare_earlier_texts(actor=self.actor(), cube_id=memory_id, number=number, reason=reason):
+            return self.change(memory_id, cube_rollback, number=number, reason=reason)
 
 
-class MoveView(ApiView):
-    @of_memories(
-        "memories_move",
-        MEMORY_OR_DRY_RUN,
-        request=MoveInput,
-        parameters=[IF_MATCH, ONCE, DRY_RUN],
-        may=[404, 409, 412, 423],
-    )
-    def post(self, request: Request, memory_id: UUID) -> object:
+class MoveView(MemoryChangeView):
+    @of_change("memories_move", request=MoveInput)
+    def post(self, request: Request, memory_id: UUID) -> Response:
         """Move a memory to another namespace, as a new version."""
-        actor, versions = self.actor(), expected_versions(request)
-        namespace = self.read_body(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions))[
-            "namespace"
-        ]
-
-        def change() -> None:
-            cube_move(actor=actor, cube_id=memory_id, namespace=namespace, expected_versions=versions)
-
-        with prepare_stored_texts(actor=actor, cube_ids=[memory_id], screened=EVERYWHERE):
-            return _change_version(self, memory_id, change)
-
-
-def _change_version(view: ApiView, memory_id: UUID, change: Callable[[], object]) -> Response:
-    """Run `change`, which adds a version, and return the memory."""
-
-    def ask() -> None:
-        cube_change_ask(actor=view.actor(), cube_id=memory_id)
-
-    return change_and_answer(view, memory_id, change, ask=ask)
+        namespace = self.read_change(memory_id)["namespace"]
+        with prepare_stored_texts(actor=self.actor(), cube_ids=[memory_id], screened=EVERYWHERE):
+            return self.change(memory_id, cube_move, namespace=namespace)
 
 
 def _read_number(request: Request, name: str) -> int:
