@@ -11,7 +11,6 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.rules import Decision
 from governance.access.decisions.services import is_allowed
@@ -38,15 +37,14 @@ from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permissi
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS, grantee_words
 from governance.web.decision_words import change_words, mark_of, rule_words
 from governance.web.grant_lines import about_of, describe_grants
-from governance.web.pages import draw, page, refusal_sentence, see_other
+from governance.web.pages import draw, form_page, post_page, refusal_sentence, safe_page, see_other
 from governance.web.pagination import NewestMerged, NewestOf
 
 MEMBERS, GRANTS = 50, 50  # of one page
 PATHS = 200  # suggested
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the grants: all for those who manage them, else those given and received. POST gives one on a namespace."""
     take = NewestMerged(GRANTS, request.GET.get("before", ""))
@@ -64,8 +62,7 @@ def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("access_list"))
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def access_ask(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Redirect from the path of a namespace to its access page."""
     path = request.GET.get("path", "").strip()
@@ -108,8 +105,7 @@ def _list(
     return draw(request, "governance/access/list.html", context, status=status)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def access_object(request: HttpRequest, actor: Actor, object_type: str, object_id: UUID) -> HttpResponseBase:
     """GET shows members with their rights and the reasons in a context; POST creates a grant."""
     if request.method != "POST":
@@ -128,8 +124,7 @@ def access_object(request: HttpRequest, actor: Actor, object_type: str, object_i
     return see_other(reverse("access_object", args=[object_type, object_id]))
 
 
-@require_POST
-@page
+@post_page
 def grant_remove(request: HttpRequest, actor: Actor, grant_id: UUID) -> HttpResponseBase:
     with acting(actor):
         grant = grant_get(actor=actor, grant_id=grant_id)
@@ -145,8 +140,7 @@ def grant_remove(request: HttpRequest, actor: Actor, grant_id: UUID) -> HttpResp
     return see_other(reverse("access_object", args=[grant.object_type, grant.object_id]))
 
 
-@require_POST
-@page
+@post_page
 def grant_again(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Give again the grant that was revoked last in this browser."""
     fields = request.session.pop("revoked_grant", None)

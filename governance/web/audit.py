@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -39,7 +38,7 @@ from governance.web.audit_lines import OBJECTS_OF_ONE, lines_of
 from governance.web.audit_words import sentence_of
 from governance.web.charts import stacked_bars_of
 from governance.web.faults import fault_texts
-from governance.web.pages import draw, page, wants_part
+from governance.web.pages import draw, form_page, safe_page, wants_part
 from governance.web.pagination import Newest, number_or_none, uuid_or_none
 
 if TYPE_CHECKING:
@@ -47,11 +46,9 @@ if TYPE_CHECKING:
 
 ROWS = 50  # of one page
 KINDS = {"reads": True, "writes": False}
-SAFE = ["GET", "HEAD"]
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     query, faults = _query(actor, times_to_utc(request.GET.dict()))
     kind = request.GET.get("kind", "")
@@ -79,8 +76,7 @@ def _chart(actor: Actor, query: AuditQuery) -> dict[str, Any]:
     return {"histogram": found, "columns": stacked_bars_of(kinds), "totals": [sum(numbers) for _name, numbers in kinds]}
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpResponseBase:
     view = entry_get(actor=actor, entry_id=entry_id)
     entry = view.entry
@@ -100,8 +96,7 @@ def audit_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpRespo
     return draw(request, "governance/audit/entry.html", context)
 
 
-@require_http_methods([*SAFE, "POST"])
-@page
+@form_page
 def audit_verify(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Verify the audit log after a POST, because it reads every entry. A long log is verified in several requests."""
     authorize(actor, Permission.AUDIT_READ)
@@ -112,37 +107,32 @@ def audit_verify(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, template, {"found": found})
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_checkpoints(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=ROWS, key="seq", cursor=number_or_none(request.GET.get("before", "")))
     checkpoints = checkpoints_list(actor=actor, pages=take)
     return draw(request, "governance/audit/checkpoints.html", {"checkpoints": checkpoints, "older": take.older})
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_checkpoint(request: HttpRequest, actor: Actor, checkpoint_id: UUID) -> HttpResponseBase:
     view = checkpoint_get(actor=actor, checkpoint_id=checkpoint_id)
     return download(f"{view.text}\n", f"checkpoint-{view.seq}.json", "application/json")
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_key(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return download(f"{public_key_get(actor=actor).text()}\n", "public-key.json", "application/json")
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_verifier(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Download the verifier, for use on another machine."""
     authorize(actor, Permission.AUDIT_READ)
     return download(Path(verifier.__file__).read_text(encoding="utf-8"), "verifier.py", "text/x-python")
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     found = unusual_reading(actor=actor)
     names = names_of(actor=actor, ids=[reading.id for reading in found])
@@ -151,8 +141,7 @@ def audit_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     )
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the changes of access rights between two times."""
     query, faults = _query(actor, times_to_utc(_period(request)))
@@ -167,8 +156,7 @@ def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "governance/audit/changes.html", context, status=_status(faults))
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_changes_csv(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.AUDIT_READ)
     text = changes_csv(actor=actor, query=query_read(times_to_utc(_period(request))))

@@ -7,7 +7,6 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -21,16 +20,14 @@ from governance.web.audit_days import times_to_utc
 from governance.web.audit_lines import facts_of
 from governance.web.faults import fault_texts
 from governance.web.files import file_response
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 
 ROWS = 20  # of one page
-SAFE = ["GET", "HEAD"]
 GOING_ON = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING})
 
 
-@require_http_methods([*SAFE, "POST"])
-@page
+@form_page
 def audit_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.AUDIT_READ)
     if request.method != "POST":
@@ -45,15 +42,13 @@ def audit_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("audit_exports"))
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def audit_export_file(request: HttpRequest, actor: Actor, export_id: UUID) -> HttpResponseBase:
     path = export_file(actor=actor, export_id=export_id)
     return file_response(path, f"audit-{export_id}.zip")
 
 
-@require_http_methods([*SAFE, "POST"])
-@page
+@form_page
 def audit_sinks(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     if request.method != "POST":
@@ -65,15 +60,13 @@ def audit_sinks(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("audit_sinks"))
 
 
-@require_POST
-@page
+@post_page
 def audit_sink_retry(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpResponseBase:
     sink_retry(actor=actor, sink_id=sink_id)
     return see_other(reverse("audit_sinks"))
 
 
-@require_POST
-@page
+@post_page
 def audit_sink_end(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpResponseBase:
     sink_remove(actor=actor, sink_id=sink_id)
     return see_other(reverse("audit_sinks"))

@@ -6,7 +6,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.accounts.connected_apps import DAYS, AppRequest, app_connect, read_app_request
 from governance.actor import Actor
@@ -14,7 +13,7 @@ from governance.errors import Forbidden, Invalid
 from governance.vocabulary import PrincipalKind, Scope
 from governance.web.faults import fault_texts
 from governance.web.middleware import POLICY
-from governance.web.pages import draw, page
+from governance.web.pages import draw, form_page
 
 MEANINGS = {
     Scope.MEMORIES_READ: _("read and search memories"),
@@ -22,8 +21,7 @@ MEANINGS = {
 }
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def connect(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Ask whether an application may connect; the answer goes to the application."""
     if actor.principal_kind is not PrincipalKind.MEMBER:

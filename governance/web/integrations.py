@@ -9,7 +9,6 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import get_script_prefix, reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -18,7 +17,7 @@ from governance.pages import First
 from governance.vocabulary import Permission
 from governance.web.faults import fault_texts
 from governance.web.hosts import list_hosts
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import Newest, uuid_or_none
 from governance.webhooks.rules import event_names
 from governance.webhooks.services import (
@@ -39,8 +38,7 @@ from governance.webhooks.services import (
 ROWS = 50
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the ways to connect an agent, with the address of this installation, and the webhooks."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
@@ -51,8 +49,7 @@ def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "governance/integrations/list.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def webhook_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     if request.method != "POST":
@@ -71,43 +68,37 @@ def webhook_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _page(request, actor, made.webhook.id, {"secret": made.secret})
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def webhook(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
     return _page(request, actor, webhook_id)
 
 
-@require_POST
-@page
+@post_page
 def webhook_try(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
     error = webhook_test(actor=actor, webhook_id=webhook_id)
     return _page(request, actor, webhook_id, {"is_tried": True, "error": error})
 
 
-@require_POST
-@page
+@post_page
 def webhook_rotate_secret(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
     made = webhook_rotate(actor=actor, webhook_id=webhook_id)
     return _page(request, actor, webhook_id, {"secret": made.secret})
 
 
-@require_POST
-@page
+@post_page
 def webhook_switch(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
     enabled = request.POST.get("enabled") == "yes"
     webhook_update(actor=actor, webhook_id=webhook_id, changes={"enabled": enabled})
     return see_other(reverse("webhook", args=[webhook_id]))
 
 
-@require_POST
-@page
+@post_page
 def webhook_end(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
     webhook_remove(actor=actor, webhook_id=webhook_id)
     return see_other(reverse("integrations"))
 
 
-@require_POST
-@page
+@post_page
 def delivery_retry(request: HttpRequest, actor: Actor, delivery_id: UUID) -> HttpResponseBase:
     delivery = delivery_get(actor=actor, delivery_id=delivery_id)
     with suppress(Conflict):  # of one that waits to be sent already; the page shows that

@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
@@ -35,7 +34,7 @@ from governance.web.job_words import (
     reason_words,
     result_words,
 )
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from governance.web.return_page import is_here
 from governance.web.schedule_list import ShownSchedule, describe_schedule
@@ -80,8 +79,7 @@ class LeftOut:
     reason: str
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show running jobs and schedules; with `list`, all jobs or those that wait for a person."""
     shown = request.GET.get("list", NOW)
@@ -102,8 +100,7 @@ def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "governance/jobs/list.html", {**context, **_make_side_context(actor, shown)})
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     view = job_get(actor=actor, job_id=job_id)
     raw = json.dumps(view.result, ensure_ascii=False, indent=2) if view.result else ""
@@ -121,28 +118,24 @@ def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     return draw(request, template, context)
 
 
-@require_POST
-@page
+@post_page
 def cancel(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     return _redirect_after_change(request, job_cancel(actor=actor, job_id=job_id))
 
 
-@require_POST
-@page
+@post_page
 def cancel_kind(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Cancel all open jobs of the kind that the form names."""
     jobs_cancel(actor=actor, kind=request.POST.get("kind", ""))
     return see_other(reverse("jobs"))
 
 
-@require_POST
-@page
+@post_page
 def retry(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     return _redirect_after_change(request, job_retry(actor=actor, job_id=job_id))
 
 
-@require_POST
-@page
+@post_page
 def undo(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     return _redirect_after_change(request, job_undo(actor=actor, job_id=job_id))
 

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.grants.selectors import objects_readable
 from governance.actor import Actor
@@ -23,15 +22,14 @@ from governance.tenants.services import apikey_create
 from governance.time_range import check_moment
 from governance.vocabulary import Scope
 from governance.web.faults import fault_texts
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, see_other, wants_part
 
 MOST = 200  # of one page; more are in the API
 CHOICES = 60  # of what a key can be bound to
 LONGEST_NAME = 100
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the tenant's keys; POST creates a key and shows it once."""
     if request.method != "POST":
@@ -51,8 +49,7 @@ def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _page(request, actor, {"made": made.text})
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
     """Show one key: its name, its end and its bindings; POST changes them."""
     view = key_view(apikey_get(actor=actor, key_id=key_id))
@@ -65,8 +62,7 @@ def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBa
     return see_other(reverse("keys"))
 
 
-@require_POST
-@page
+@post_page
 def key_rotate(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
     hours = request.POST.get("hours", "")
     overlap = int(hours) * 3600 if hours.isdecimal() and len(hours) < 5 else settings.KEY_OVERLAP_SECONDS
@@ -77,8 +73,7 @@ def key_rotate(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponse
     return _page(request, actor, {"made": made.text, "rotated": made.view})
 
 
-@require_POST
-@page
+@post_page
 def key_revoke(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
     apikey_revoke(actor=actor, key_id=key_id)
     if not wants_part(request):

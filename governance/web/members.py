@@ -8,7 +8,6 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
 from governance.errors import Conflict, FieldError, Invalid
@@ -23,13 +22,12 @@ from governance.members.services import (
 from governance.pages import First
 from governance.tenants.services import sign_in_link_create
 from governance.vocabulary import RoleName
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, see_other, wants_part
 
 MOST = 200  # of one page; more are in the API
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the members; POST invites an address."""
     if request.method != "POST":
@@ -43,15 +41,13 @@ def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _page(request, actor, _describe_invitation(made))
 
 
-@require_POST
-@page
+@post_page
 def member_role(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
     member_role_change(actor=actor, member_id=member_id, role=_role(request.POST.get("role", "")))
     return _answer_change(request, actor)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def member_end(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
     """GET asks for confirmation; POST removes the member."""
     if request.method != "POST":
@@ -61,8 +57,7 @@ def member_end(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpRespo
     return see_other(reverse("members"))
 
 
-@require_POST
-@page
+@post_page
 def member_link(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
     """Show a new sign-in link, to be passed on if the installation sends no mail."""
     member = member_get(actor=actor, member_id=member_id)
@@ -71,8 +66,7 @@ def member_link(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResp
     return _page(request, actor, context)
 
 
-@require_POST
-@page
+@post_page
 def invitation_end(request: HttpRequest, actor: Actor, invitation_id: UUID) -> HttpResponseBase:
     invitation_revoke(actor=actor, invitation_id=invitation_id)
     return _answer_change(request, actor)

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from governance.accounts.rules import SignedIn
 from governance.actor import Actor
@@ -70,6 +71,21 @@ def page(view: PageView[Asked]) -> View[Asked]:
             return run_again(partial(view, request, actor, *args, **kwargs), is_safe=is_safe)
 
     return answer_errors(with_actor)
+
+
+def safe_page(view: PageView[Asked]) -> View[Asked]:
+    """Wrap a view that shows a page for members, by GET and HEAD."""
+    return require_safe(page(view))
+
+
+def form_page(view: PageView[Asked]) -> View[Asked]:
+    """Wrap a view that shows a page for members, and takes its form by POST."""
+    return require_http_methods(["GET", "HEAD", "POST"])(page(view))
+
+
+def post_page(view: PageView[Asked]) -> View[Asked]:
+    """Wrap a view of members that takes a form alone."""
+    return require_POST(page(view))
 
 
 def person_page(view: PersonView[Asked]) -> View[Asked]:

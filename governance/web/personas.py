@@ -8,7 +8,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.database import acting
@@ -22,7 +21,7 @@ from governance.personas.services import (
     persona_remove,
 )
 from governance.vocabulary import PersonaKind
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, see_other
 from governance.web.pagination import NewestOf
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 PERSONAS = 50  # of one page
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List personas; POST creates one."""
     if request.method != "POST":
@@ -46,8 +44,7 @@ def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("personas"))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def persona_delete(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """GET shows the effect of the deletion; POST deletes the persona."""
     with acting(actor):

@@ -7,7 +7,6 @@ from uuid import UUID
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.role_templates.selectors import applicable, template_get, templates_list
 from governance.access.role_templates.services import (
@@ -24,7 +23,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFound
 from governance.vocabulary import GranteeKind, RoleName, Scope
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, see_other
 from governance.web.pagination import NewestOf
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ ROLE_TEMPLATES = 50  # of one page
 ROLES = [role for role in RoleName if role is not RoleName.OWNER]
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List role templates; POST creates one."""
     if request.method != "POST":
@@ -47,8 +45,7 @@ def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("role_templates"))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def role_template(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpResponseBase:
     """Show one role template; POST changes it."""
     if request.method != "POST":
@@ -62,8 +59,7 @@ def role_template(request: HttpRequest, actor: Actor, template_id: UUID) -> Http
     return see_other(reverse("role_templates"))
 
 
-@require_POST
-@page
+@post_page
 def role_template_apply(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpResponseBase:
     template_ask(actor=actor, template_id=template_id)
     kind, _separator, holder = request.POST.get("holder", "").partition(":")
@@ -76,8 +72,7 @@ def role_template_apply(request: HttpRequest, actor: Actor, template_id: UUID) -
     return see_other(f"{reverse('role_template', args=[template_id])}?applied=1")
 
 
-@require_POST
-@page
+@post_page
 def role_template_remove(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpResponseBase:
     template_remove(actor=actor, template_id=template_id)
     return see_other(reverse("role_templates"))

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -26,7 +25,7 @@ from governance.object_names import Name, names_find
 from governance.pages import First
 from governance.vocabulary import JobStatus, Permission
 from governance.web.job_words import STATUSES, cron_words, effect_words, kind_words, meaning_words
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, post_page, safe_page, see_other
 
 if TYPE_CHECKING:
     from governance.models import Schedule
@@ -59,8 +58,7 @@ class ShownSchedule:
     counted: Counted | None = None
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def schedules(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the schedules. `count` in the address: the id of a schedule to preview, or `soon` for the next 24 hours."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
@@ -78,8 +76,7 @@ def schedules(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "governance/jobs/schedules.html", context)
 
 
-@require_POST
-@page
+@post_page
 def schedules_default(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Create the default schedules of a new tenant."""
     schedules_create_defaults(actor=actor)

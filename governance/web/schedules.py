@@ -9,7 +9,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -25,7 +24,7 @@ from governance.jobs.schedules import (
 )
 from governance.vocabulary import Permission
 from governance.web.job_words import cron_words, effect_words, kind_words, meaning_words
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, see_other
 from governance.web.return_page import is_here
 from governance.web.schedule_forms import ScheduleForm, initial_of
 from governance.web.zones import ZONES
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from governance.models import Schedule
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Choose the kind of job, then its times."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
@@ -64,8 +62,7 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _form(request, form, kind)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
     """Show one schedule. `preview` in the address: also show the changes that a run would make now."""
     found = schedule_get(actor=actor, schedule_id=schedule_id)
@@ -83,23 +80,20 @@ def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpRespo
     return _form(request, form, found.kind, more)
 
 
-@require_POST
-@page
+@post_page
 def schedule_switch(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
     schedule_update(actor=actor, schedule_id=schedule_id, changes={"enabled": request.POST.get("enabled") == "yes"})
     wanted = request.POST.get("next", "")
     return see_other(wanted if is_here(request, wanted) else reverse("jobs"))
 
 
-@require_POST
-@page
+@post_page
 def schedule_start(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
     started = schedule_run(actor=actor, schedule_id=schedule_id)
     return see_other(reverse("job", args=[started.id]))
 
 
-@require_POST
-@page
+@post_page
 def schedule_end(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
     schedule_remove(actor=actor, schedule_id=schedule_id)
     return see_other(reverse("schedules"))

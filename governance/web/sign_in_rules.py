@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from governance.accounts.identities import (
     DEFAULT_ROLES,
@@ -23,13 +23,12 @@ from governance.accounts.oidc import oidc_begin, oidc_end
 from governance.actor import Actor
 from governance.errors import Invalid, NotFound, Unauthenticated
 from governance.vocabulary import RoleName
-from governance.web.pages import answer_errors, draw, page, see_other
+from governance.web.pages import answer_errors, draw, form_page, post_page, see_other
 from governance.web.sessions import client_address, request_id
 from governance.web.views import proceed
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def sign_in_rules(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the sign-in rules; POST registers the tenant's sign-in server."""
     if request.method != "POST":
@@ -41,15 +40,13 @@ def sign_in_rules(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("sign_in_rules"))
 
 
-@require_POST
-@page
+@post_page
 def second_factor_rule(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     second_factor_require(actor=actor, required=request.POST.get("required") == "yes")
     return see_other(reverse("sign_in_rules"))
 
 
-@require_POST
-@page
+@post_page
 def provider_end(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     provider_remove(actor=actor)
     return see_other(reverse("sign_in_rules"))

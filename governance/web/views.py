@@ -21,7 +21,7 @@ from governance.personas.selectors import persona_show
 from governance.policies.purposes import list_purposes
 from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
-from governance.web.pages import answer_errors, draw, page, person_page, see_other
+from governance.web.pages import answer_errors, draw, form_page, person_page, post_page, safe_page, see_other
 from governance.web.pagination import uuid_or_none
 from governance.web.return_page import is_here, next_forget, next_keep, next_page
 from governance.web.roles import first_page, rights_by_grants, rights_of, role_label
@@ -51,8 +51,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
     return see_other(first_page(actor) if actor else reverse("sign_in"))
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the signed-in person and the rights of their role: the first page if the product has no other."""
     with acting(actor):
@@ -197,8 +196,7 @@ def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
     return FirstFactor(user_id=member_user(actor=actor), bound_to=bound_to, way=way)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Set the purpose of this browser: memories bound to other purposes are not shown."""
     if request.method == "POST":
@@ -212,8 +210,7 @@ def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "governance/purpose.html", known)
 
 
-@require_POST
-@page
+@post_page
 def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Set or clear the persona for new memories of this browser."""
     wanted = uuid_or_none(request.POST.get("persona", ""))

@@ -12,7 +12,6 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -32,7 +31,7 @@ from governance.vocabulary import Permission, Verb
 from governance.web.audit_lines import Line, lines_of
 from governance.web.audit_words import Sentence, sentence_of
 from governance.web.charts import bars_of, chart_of
-from governance.web.pages import draw, page, wants_part
+from governance.web.pages import draw, safe_page, wants_part
 from governance.web.pagination import Newest
 from vault.cubes.selectors import CubeView
 from vault.layers.search import Origin, context_line
@@ -78,8 +77,7 @@ class Received:
     text: str
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def agent(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
     """Show the requests and the last calls of a key: calls to auditors, requests to those who may read them.
 
@@ -135,8 +133,7 @@ def _describe_log(actor: Actor, key_id: UUID) -> dict[str, Any]:
     }
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def call(request: HttpRequest, actor: Actor, key_id: UUID, entry_id: UUID) -> HttpResponseBase:
     """Show what a call received: each memory as it was then, for readers who may read it."""
     entry = entry_get(actor=actor, entry_id=entry_id).entry

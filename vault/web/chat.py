@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils.timezone import localdate
 from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
@@ -23,7 +22,7 @@ from governance.pages import Last
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Channel, Permission, PersonaKind
 from governance.web.explanations import explanation_of
-from governance.web.pages import draw, page, see_other, wants_events
+from governance.web.pages import draw, form_page, safe_page, see_other, wants_events
 from governance.web.pagination import Newest, NewestLast, number_or_none, uuid_or_none
 from vault.chat.plans import TurnPlan
 from vault.chat.selectors import (
@@ -70,8 +69,7 @@ LONGEST_WORDS = 100
 WEEK = 7  # days
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the empty chat; POST begins a conversation, with its first question if there is one."""
     if request.method != "POST":
@@ -83,14 +81,12 @@ def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _ask_question(request, actor, None, question)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def conversation(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     return _draw_chat(request, actor, conversation_id, question=request.GET.get("q", "")[:500])
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """POST asks a question; GET redirects to the conversation, for a reload after a refused question."""
     question = _read_question(request)
@@ -99,8 +95,7 @@ def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
     return _ask_question(request, actor, conversation_id, question)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Show one turn as a part of the page; the script replaces the streamed answer with it. A reader who opens its
     address gets the whole page.
@@ -117,8 +112,7 @@ def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUI
     return draw(request, "vault/chat/_turn.html", {"shown": shown})
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def rename(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """Change the title of a conversation, its agent or its model."""
     known = conversation_get(actor=actor, conversation_id=conversation_id)
@@ -160,8 +154,7 @@ def _settings_fault(failure: Invalid) -> str:
     return _("Write a title of at most %(limit)s characters.") % {"limit": LONGEST_TITLE}
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def delete(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """GET counts the turns that the deletion removes; POST deletes the conversation."""
     if request.method == "POST":

@@ -12,13 +12,12 @@ from django.utils.functional import Promise
 from django.utils.text import slugify
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
 from governance.errors import Invalid
 from governance.pages import Last
 from governance.vocabulary import Channel
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import NewestLast, uuid_or_none
 from vault.chat.evidence import rebuild_prompt
 from vault.chat.memory_changes import (
@@ -113,8 +112,7 @@ class LayerTokens:
     width: float
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Show the memories that were found for a question with their scores, and those that the answer used."""
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)
@@ -140,16 +138,14 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
     return draw(request, template, context)
 
 
-@require_POST
-@page
+@post_page
 def statements_undo(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Delete the statements that were stored from a question."""
     turn_statements_undo(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
     return see_other(f"{_conversation_address(conversation_id)}#turn-{turn_id}")
 
 
-@require_POST
-@page
+@post_page
 def operate(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Do what the answer offered with the memories that it listed."""
     done = turn_operate(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
@@ -161,8 +157,7 @@ def operate(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: 
     return see_other(f"{address}#turn-{turn_id}")
 
 
-@require_POST
-@page
+@post_page
 def memory_use(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Exclude a memory from this conversation, include it again, delete it, or restore it."""
     memory_id = uuid_or_none(request.POST.get("memory", ""))
@@ -189,8 +184,7 @@ def memory_use(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_i
     return see_other(reverse("turn_why", args=[conversation_id, turn_id]))
 
 
-@require_POST
-@page
+@post_page
 def goals(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """Set whether answers recall goals."""
     raises = request.POST.get("raises_goals") == "yes"
@@ -199,8 +193,7 @@ def goals(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
     return see_other(_conversation_address(conversation_id))
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def export(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """Return the last MOST_EXPORTED questions and answers as a Markdown file."""
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)

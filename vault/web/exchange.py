@@ -11,7 +11,6 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -20,7 +19,7 @@ from governance.errors import FieldError, Invalid, NotFound, TooLarge
 from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES, error_words, kind_words
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.pack_export import pack_count, part_read
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs, exchange_public_key
@@ -35,7 +34,6 @@ from vault.web.import_words import FORMATS, make_notes
 from vault.web.imports import fault_sentences, persona_names
 from vault.web.sync import make_shown_peer
 
-SAFE = ["GET", "HEAD"]
 FORM_BYTES = 64 * 1024  # of an upload, without its file
 PART_BYTES = 8 * 1024 * 1024  # of a file that a script uploads in parts
 FILE_TYPE = "application/octet-stream"
@@ -72,8 +70,7 @@ class ShownJob:
         return self.view.status in OPEN
 
 
-@require_http_methods([*SAFE, "POST"])
-@page
+@form_page
 def exchange(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET lists the newest exports and imports; POST uploads a file and redirects to its import."""
     if request.method != "POST":
@@ -89,8 +86,7 @@ def exchange(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 exchange.longest_body = LARGEST_FILE + FORM_BYTES  # type: ignore[attr-defined]
 
 
-@require_POST
-@page
+@post_page
 def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Request an export of a namespace, a persona, the results of a search, or everything that the actor may read."""
     authorize(actor, Permission.MEMORY_READ)
@@ -103,8 +99,7 @@ def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("exchange"))
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpResponseBase:
     if form not in set(ExportForm):
         raise NotFound

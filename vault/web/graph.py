@@ -13,12 +13,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.errors import Invalid
 from governance.time_range import is_in_range
-from governance.web.pages import draw, page
+from governance.web.pages import draw, safe_page
 from governance.web.pagination import uuid_or_none
 from vault.cubes.selectors import CubeView
 from vault.listing.neighbourhood import Neighbourhood, neighbourhood_get
@@ -53,8 +52,7 @@ class Week:
     is_on: bool
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def graph(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     centre = request.GET.get("around", "").strip()
     memory_id = uuid_or_none(request.GET.get("memory", ""))

@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -20,7 +19,7 @@ from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.object_names import Name, ids_in, names_find
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cube_get
@@ -84,8 +83,7 @@ class ShownHold:
         return self.hold.status is HoldStatus.RELEASED
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET lists the legal holds of the tenant; POST creates one, or with `count` counts the memories that it would
     cover."""
@@ -102,16 +100,14 @@ def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("hold", args=[made.id]))
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def hold_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the form of a hold on a searched memory, the results of a query, or everything about a data subject."""
     authorize(actor, Permission.HOLD_MANAGE)
     return _draw_form(request, actor, request.GET)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def hold(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBase:
     view = hold_get(actor=actor, hold_id=hold_id)
     mine = actor.member_id in {approval.member_id for approval in view.approvals}
@@ -119,15 +115,13 @@ def hold(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBase:
     return draw(request, "vault/holds/hold.html", context)
 
 
-@require_POST
-@page
+@post_page
 def release(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBase:
     hold_release(actor=actor, hold_id=hold_id)
     return see_other(reverse("hold", args=[hold_id]))
 
 
-@require_POST
-@page
+@post_page
 def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     reason = request.POST.get("reason", "").strip()
     try:
@@ -147,8 +141,7 @@ def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
     return _draw_held_part(request, actor, memory_id)
 
 
-@require_POST
-@page
+@post_page
 def unfreeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))
     return _draw_held_part(request, actor, memory_id)

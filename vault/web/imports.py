@@ -12,7 +12,6 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
@@ -22,7 +21,7 @@ from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission, Topic
 from governance.web.job_words import STATUSES, error_words
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.file_preview import FileView
 from vault.exchange.file_reading import ImportDraft
@@ -34,7 +33,6 @@ from vault.listing.selectors import paths_list
 from vault.vocabulary import ImportFormat, OnConflict
 from vault.web.import_words import FORMATS, make_count_notes, reason_words, signer_words
 
-SAFE = ["GET", "HEAD"]
 PERSONAS = 200
 SHOWN = 20  # parts of a file that are left out
 COLUMN_WORDS: dict[str, Promise] = {
@@ -60,8 +58,7 @@ class Choice:
     count: int = 0
 
 
-@require_http_methods([*SAFE, "POST"])
-@page
+@form_page
 def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
     """GET previews a file under the mapping of the form; POST imports it, or with `try` previews again."""
     with upload_open(actor=actor, upload_id=upload_id) as file:
@@ -76,16 +73,14 @@ def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseB
     return see_other(reverse("import_report", args=[job.id]))
 
 
-@require_POST
-@page
+@post_page
 def upload_first(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Store the first part of a file that is too large for a form, as static/js/import.js sends it."""
     upload_id = upload_begin(actor=actor, name=request.GET.get("name", ""), content=request.body)
     return JsonResponse({"id": str(upload_id), "address": reverse("import_upload", args=[upload_id])})
 
 
-@require_POST
-@page
+@post_page
 def upload_next(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
     """Store the next part of such a file."""
     number = part_read(request.GET.get("number", ""), "number")
@@ -97,16 +92,14 @@ upload_first.longest_body = LARGEST_FILE  # type: ignore[attr-defined]
 upload_next.longest_body = LARGEST_FILE  # type: ignore[attr-defined]
 
 
-@require_POST
-@page
+@post_page
 def upload_end(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
     """Delete an uploaded file without importing it."""
     upload_remove(actor=actor, upload_id=upload_id)
     return see_other(reverse("exchange"))
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def report(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     """Show the report of an import: stored and skipped memories with reasons. htmx gets the inner part while the job
     runs."""

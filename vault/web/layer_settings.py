@@ -9,13 +9,12 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, see_other
 from vault.layers.constants import tenant_constants_get, tenant_constants_set
 from vault.layers.rules import NAMES, RANGES, WHOLE, merge_constants
 from vault.scheduler.services import tenant_replacement, tenant_replacement_set
@@ -73,8 +72,7 @@ class NumberInput:
     fault: str = ""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the tenant's constants; POST sets the changed ones; an empty field resets to the default."""
     authorize(actor, Permission.OPERATIONS_MANAGE)

@@ -16,7 +16,6 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -25,7 +24,7 @@ from governance.pages import First
 from governance.personas.lookup import persona_target
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission, PersonaKind
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, safe_page, see_other, wants_part
 from governance.web.pagination import uuid_or_none
 from vault.layers.constants import constants_get, constants_set
 from vault.layers.persona import (
@@ -104,8 +103,7 @@ class Tier:
     milliseconds: float | None
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the layers of a persona. The page polls its main part, which is sent only if something has changed."""
     authorize(actor, Permission.MEMORY_READ)
@@ -131,23 +129,20 @@ def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, template, context | {"again": f"{reverse('layers')}?{urlencode(asked)}"})
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def segment(request: HttpRequest, actor: Actor, persona_id: UUID, segment_id: UUID) -> HttpResponseBase:
     view, pages = segment_get(actor=actor, persona_id=persona_id, segment_id=segment_id)
     return draw(request, "vault/layers/segment.html", {"view": view, "pages": pages, "persona_id": persona_id})
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def traits(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     found = traits_list(actor=actor, persona_id=persona_id)
     context = {"groups": group_traits(found), "known": len(found), "all": len(dimensions()), "persona_id": persona_id}
     return draw(request, "vault/layers/traits.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """GET shows the profile fields; POST writes the changed ones."""
     is_agent = profile_set_ask(actor=actor, persona_id=persona_id).kind == PersonaKind.AGENT
@@ -171,8 +166,7 @@ def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """GET replays the newest pages with the constants of the query string; POST saves the constants."""
     present = constants_get(actor=actor, persona_id=persona_id)

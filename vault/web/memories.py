@@ -8,7 +8,6 @@ from uuid import UUID
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
@@ -16,7 +15,7 @@ from governance.database import acting
 from governance.errors import NotFound
 from governance.object_names import Name, names_find
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, wants_part
+from governance.web.pages import draw, safe_page, wants_part
 from governance.web.pagination import Newest, number_or_none
 from vault.cubes.comparison import VersionDifference, difference_of, versions_compare
 from vault.cubes.lookup import cube_target
@@ -40,8 +39,7 @@ from vault.web.tool_calls import tool_call_make
 VERSIONS = 20  # of one page
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     with acting(actor):  # one transaction for the whole page
         try:
@@ -53,8 +51,7 @@ def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
         return draw(request, template, context)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def pane(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Show the pane next to the list of memories, as a part of a page."""
     try:

@@ -9,7 +9,6 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.access.grants.selectors import GrantFilter, grants_list
@@ -21,7 +20,7 @@ from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.audit_lines import Line, lines_of
 from governance.web.charts import bars_of
 from governance.web.grant_lines import describe_grants
-from governance.web.pages import draw, page, wants_part
+from governance.web.pages import draw, safe_page, wants_part
 from governance.web.pagination import Newest, NewestMerged
 from vault.cubes.lookup import cube_target, locate_readable
 from vault.cubes.selectors import CubeView
@@ -46,8 +45,7 @@ def access_context(actor: Actor, view: CubeView) -> dict[str, Any]:
     return {"grants": _list_grants(actor, view), "may_audit": is_allowed(actor, Permission.AUDIT_READ)}
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def readers(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Show the past readers of the memory, as a part of its page, or as a page without JavaScript."""
     authorize(actor, Permission.AUDIT_READ)

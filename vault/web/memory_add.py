@@ -7,14 +7,13 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, see_other
 from governance.web.sessions import persona_of_session
 from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
@@ -25,8 +24,7 @@ from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.memory_forms import day_read, member_read, tags_read, unconfirmed_path
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def memory_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the form, filled from `?content=`; POST stores a memory and redirects to it."""
     authorize(actor, Permission.MEMORY_CREATE)

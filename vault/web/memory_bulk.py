@@ -14,14 +14,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.denials import record_and_return_denial
 from governance.errors import FieldError, Invalid, VersionConflict
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, post_page, see_other
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import (
@@ -93,8 +92,7 @@ CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 REHEARSED = BulkArguments(tags=("-",), namespace="", expires_at=None, reason="-")
 
 
-@require_POST
-@page
+@post_page
 def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the counts of a bulk action; with `confirmed`, perform the action."""
     form = request.POST
@@ -121,8 +119,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(_next_address(form, request))
 
 
-@require_POST
-@page
+@post_page
 def memories_bulk_undo(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Take back a tag, a move or an expiry of the memories that still have it."""
     action = member_read(BulkAction, request.POST, "action")

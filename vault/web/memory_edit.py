@@ -9,7 +9,6 @@ from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -17,7 +16,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid, VersionConflict
 from governance.object_names import names_find
 from governance.vocabulary import Permission
-from governance.web.pages import draw, go, page, see_other, wants_part
+from governance.web.pages import draw, form_page, go, post_page, see_other, wants_part
 from governance.web.pagination import number_or_none
 from vault.content.drafts import CubeChanges
 from vault.cubes.comparison import versions_compare
@@ -35,8 +34,7 @@ from vault.web.memory_forms import day_read, member_read, moment_format, read_ex
 LONGEST_REASON = 500
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def memory_edit(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """GET shows the form in place of the text; POST saves a version, or shows both texts after a conflict."""
     if request.method != "POST":
@@ -50,8 +48,7 @@ def memory_edit(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResp
     return go(request, reverse("memory", args=[memory_id]))
 
 
-@require_POST
-@page
+@post_page
 def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     number = number_or_none(request.POST.get("version", "")) or 0
     seen = number_or_none(request.POST.get("present", "")) or 0

@@ -12,7 +12,6 @@ from django.urls import get_script_prefix, reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -20,7 +19,7 @@ from governance.database import acting
 from governance.errors import DomainError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, wants_part
+from governance.web.pages import draw, safe_page, wants_part
 from governance.web.pagination import uuid_or_none
 from vault.listing.endings import endings_find
 from vault.listing.facets import count_facets, facets_count
@@ -59,8 +58,7 @@ SESSION_COLUMNS = "memory_columns"
 
 
 @gzip_page
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the page; a script gets only the rows and facets, or the next rows."""
     authorize(actor, Permission.MEMORY_READ)

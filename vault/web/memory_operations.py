@@ -12,13 +12,12 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid, VersionConflict
 from governance.versions import read_versions
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, see_other
 from vault.cubes.lookup import locate_readable
 from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
@@ -53,8 +52,7 @@ SEPARATOR = "\n\n"
 REFUSALS = (Invalid, IllegalTransition, Conflict)  # shown above the form
 
 
-@require_POST
-@page
+@post_page
 def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the proposed text of the chosen memories for editing; with `confirmed`, fuse them."""
     form = request.POST
@@ -92,8 +90,7 @@ def _draw_proposed_fusion(
     return _draw_form(request, "fuse", context, changed)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """GET shows the proposed parts, separated by empty lines; POST splits the memory."""
     after = reverse("memory", args=[memory_id])
@@ -125,8 +122,7 @@ def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBa
     return _redirect_with_message(request, memory_id, words)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     with acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=memory_id)
@@ -144,8 +140,7 @@ def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponse
     return _redirect_with_message(request, memory_id, _("Layer changed"))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     with acting(actor):
         version = locate_readable(actor, memory_id).version
@@ -167,8 +162,7 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     return _redirect_with_message(request, made.id, _("Copied"))
 
 
-@require_POST
-@page
+@post_page
 def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Recall an archived memory, so that every search finds it again."""
     cube_transition(
@@ -177,8 +171,7 @@ def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
     return _redirect_with_message(request, memory_id, _("Recalled from the archive"))
 
 
-@require_POST
-@page
+@post_page
 def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Store the feedback of one of four buttons; a refused correction is shown again for editing."""
     form = request.POST
@@ -199,8 +192,7 @@ def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
     return _redirect_with_message(request, memory_id, str(FEEDBACK_WORDS[result.outcome]))
 
 
-@require_POST
-@page
+@post_page
 def unfuse(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Undo the fusion or split that a memory belongs to, then show one of the original memories."""
     plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))

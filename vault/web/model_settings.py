@@ -10,7 +10,6 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -19,7 +18,7 @@ from governance.policies.heavy import heavy_call
 from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
 from governance.web.faults import fault_texts
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, see_other
 from vault.cubes.usage import usage_count
 from vault.endpoints.services import (
     EndpointDraft,
@@ -53,8 +52,7 @@ class ModelTest:
     milliseconds: int
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the configuration; POST tests one of the models, which changes and stores nothing.
 
@@ -74,8 +72,7 @@ def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _draw_page(request, actor, tested=tested)
 
 
-@require_POST
-@page
+@post_page
 def endpoint_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Add a language model of the tenant; a faulty form is shown again with its errors."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
@@ -86,8 +83,7 @@ def endpoint_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("model_settings"))
 
 
-@require_POST
-@page
+@post_page
 def endpoint_first(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> HttpResponseBase:
     """Move this language model one place earlier in the order."""
     found = endpoint_get(actor=actor, endpoint_id=endpoint_id)
@@ -95,8 +91,7 @@ def endpoint_first(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> Htt
     return see_other(reverse("model_settings"))
 
 
-@require_POST
-@page
+@post_page
 def endpoint_end(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> HttpResponseBase:
     """Remove a language model."""
     endpoint_remove(actor=actor, endpoint_id=endpoint_id)

@@ -7,19 +7,17 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, Invalid
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, post_page, see_other
 from governance.web.pagination import uuid_or_none
 from vault.namespaces.mounts import MountDraft, mount_create, mount_remove
 from vault.namespaces.selectors import namespace_get
 
 
-@require_POST
-@page
+@post_page
 def mount_add(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """Mount the namespace for the chosen persona or the named task."""
     form = request.POST
@@ -40,8 +38,7 @@ def mount_add(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpRes
     return see_other(reverse("namespace", args=[namespace_id]))
 
 
-@require_POST
-@page
+@post_page
 def mount_drop(request: HttpRequest, actor: Actor, namespace_id: UUID, mount_id: UUID) -> HttpResponseBase:
     mount_remove(actor=actor, mount_id=mount_id)
     return see_other(reverse("namespace", args=[namespace_id]))

@@ -12,14 +12,13 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, see_other
 from governance.web.pagination import uuid_or_none
 from vault.cubes.past import PastSummary
 from vault.jobs.restoration import (
@@ -52,8 +51,7 @@ USUAL: tuple[tuple[Promise, timedelta], ...] = (
 )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def past(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """GET shows the namespace at the time `at`; POST previews its restoration, and with `confirmed` starts it."""
     given = request.POST if request.method == "POST" else request.GET

@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -23,7 +22,7 @@ from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Action, Permission
 from governance.web.access_words import ACTIONS
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.lifecycle.summaries import namespace_summary
 from vault.namespaces.management import (
     CHANGEABLE,
@@ -121,8 +120,7 @@ class PathPages:
         return found[:NAMESPACES]
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the tree; POST creates a namespace."""
     if request.method != "POST":
@@ -135,16 +133,14 @@ def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("namespace", args=[made.id]))
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def namespace_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the form of a new namespace. `path`: its initial path."""
     authorize(actor, Permission.NAMESPACE_CREATE)
     return _draw_form(request, actor, request.GET)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """GET shows one namespace; POST changes it."""
     if request.method != "POST":
@@ -156,8 +152,7 @@ def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpRes
     return see_other(reverse("namespace", args=[namespace_id]))
 
 
-@require_POST
-@page
+@post_page
 def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """Show the namespaces that would move; with `confirmed`, start the job."""
     path = request.POST.get("path", "").strip()
@@ -171,8 +166,7 @@ def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> Ht
     return _draw_namespace(request, actor, namespace_id, plan=plan, destination=path)
 
 
-@require_POST
-@page
+@post_page
 def namespace_remove(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """Ask for a confirmation if the namespace can be deleted; with `confirmed`, delete it."""
     is_confirmed = "confirmed" in request.POST

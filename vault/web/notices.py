@@ -2,20 +2,18 @@
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, wants_part
+from governance.web.pages import draw, safe_page, wants_part
 from vault.overview.attention import attention_list
 from vault.overview.selectors import SOON, overview_get
 from vault.web.overview import make_line
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def notices(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the page of open items; a script gets only the mark on the bell."""
     authorize(actor, Permission.MEMORY_READ)

@@ -6,16 +6,14 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
 from governance.errors import Held, Invalid
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, see_other
 from vault.deletion.services import deletion_cancel, deletion_get, deletion_preview, deletion_request
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def organisation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the page; POST requests the deletion, confirmed by typing the organisation's short name."""
     view = deletion_get(actor=actor)
@@ -32,8 +30,7 @@ def organisation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("organisation"))
 
 
-@require_POST
-@page
+@post_page
 def cancel(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     deletion_cancel(actor=actor)
     return see_other(reverse("organisation"))

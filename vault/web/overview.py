@@ -11,7 +11,6 @@ from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -20,7 +19,7 @@ from governance.database import acting
 from governance.vocabulary import Measure, Permission
 from governance.web.charts import chart_of
 from governance.web.navigation import address_of
-from governance.web.pages import draw, page
+from governance.web.pages import draw, safe_page
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import memories_page
 from vault.overview.attention import Attention, Waiting, attention_list
@@ -69,8 +68,7 @@ class Line:
     address: str
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.MEMORY_READ)
     days = _read_days(request)

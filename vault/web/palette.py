@@ -7,13 +7,12 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.vocabulary import Permission
 from governance.web.navigation import Link, navigation_of, settings_of
-from governance.web.pages import draw, page
+from governance.web.pages import draw, safe_page
 from vault.listing.queries import LONGEST_TEXT, MemoryQuery
 from vault.listing.selectors import memories_page
 from vault.web.memory_rows import rows_make
@@ -21,8 +20,7 @@ from vault.web.memory_rows import rows_make
 MEMORIES, PAGES = 6, 6  # shown
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def palette(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the suggestions, a part of a page. Without words it shows the newest memories. Writes: AuditEntry."""
     text = request.GET.get("q", "").strip()[:LONGEST_TEXT].replace("\x00", "")

@@ -8,7 +8,6 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.access.grants.selectors import GrantFilter, grants_list
@@ -23,7 +22,7 @@ from governance.personas.selectors import persona_show
 from governance.personas.services import LONGEST_NAME, PersonaChanges, persona_update
 from governance.vocabulary import Permission, PrincipalKind
 from governance.web.grant_lines import describe_grants
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, safe_page, see_other
 from governance.web.pagination import NewestMerged
 from governance.web.personas import name_fault
 from vault.layers.persona import profile_get, traits_list
@@ -40,8 +39,7 @@ STREAMS, GRANTS, FACTS, TRAITS = 5, 6, 8, 6  # shown
 DAYS = 30  # in which readers are counted
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """Show everything about a persona; POST renames it."""
     known = persona_show(actor=actor, persona_id=persona_id)
@@ -69,16 +67,14 @@ def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
         return draw(request, "vault/people/persona.html", context, status=status)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def persona_readers(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """Show who read the memories of a persona in the last days, as a part of its page."""
     persona_show(actor=actor, persona_id=persona_id)
     return _draw_readers(request, actor, PersonKind.PERSONA, persona_id)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def subject_readers(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
     """Show who read the memories about a data subject in the last days, as a part of its page."""
     subject_get(actor=actor, subject_id=subject_id)

@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -23,7 +22,7 @@ from governance.pages import First
 from governance.vocabulary import Permission, Topic
 from governance.web.explanations import detail_of, explanation_of
 from governance.web.faults import Fault, fault_texts
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.listing.selectors import memories_choose, paths_list
 from vault.packs.selectors import packs_list
 from vault.pipelines.examples import EXAMPLES
@@ -93,8 +92,7 @@ class Written:
         return [form.step() for form in self.forms]
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the member's pipelines, and examples to start from."""
     authorize(actor, Permission.MEMORY_READ)
@@ -110,8 +108,7 @@ def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/pipelines/pipelines.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def pipeline_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Write a pipeline, from an example if the address names one. Dry run and run work before it is saved."""
     authorize(actor, Permission.MEMORY_READ)
@@ -122,8 +119,7 @@ def pipeline_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _draw(request, actor, None, _open(request, actor, name, EXAMPLES.get(key, EXAMPLES["digest"])))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def pipeline(request: HttpRequest, actor: Actor, pipeline_id: UUID) -> HttpResponseBase:
     """Show and change a pipeline. `action` of a POST: save, dry or run; or add, up:N, remove:N or json, which only
     change the form."""
@@ -133,8 +129,7 @@ def pipeline(request: HttpRequest, actor: Actor, pipeline_id: UUID) -> HttpRespo
     return _draw(request, actor, found, _open(request, actor, found.name, steps_json(found.steps)))
 
 
-@require_POST
-@page
+@post_page
 def remove(request: HttpRequest, actor: Actor, pipeline_id: UUID) -> HttpResponseBase:
     pipeline_remove(actor=actor, pipeline_id=pipeline_id)
     return see_other(reverse("pipelines"))

@@ -9,13 +9,12 @@ from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page
+from governance.web.pages import draw, safe_page
 from vault.listing.queries import LONGEST_TEXT
 from vault.retrieval.fusion import Parts, Weights
 from vault.retrieval.queries import SearchQuery, current_weights
@@ -60,8 +59,7 @@ class Setting:
     found: tuple[Row, ...]
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def playground(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.MEMORY_READ)
     text = request.GET.get("q", "").strip()

@@ -14,7 +14,6 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.access.grants.sharing_policies import grants_forbidden
@@ -28,7 +27,7 @@ from governance.policies.services import PolicyChanges, PolicyDraft, policy_chan
 from governance.vocabulary import Measure, Permission, PolicyKind, QuotaTargetKind
 from governance.web.access_words import KINDS as GRANTEES
 from governance.web.grant_lines import about_of
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, number_or_none, uuid_or_none
 from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
@@ -101,8 +100,7 @@ class ShownMeasure:
         return filesizeformat(amount or 0) if self.measure is Measure.BYTES else f"{amount or 0:,}"
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="policy_id", cursor=uuid_or_none(request.GET.get("before", "")))
     views = policies_list(actor=actor, pages=take)
@@ -116,8 +114,7 @@ def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/policies/policies.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def policy_new(request: HttpRequest, actor: Actor, kind: str) -> HttpResponseBase:
     """GET shows a form of this kind; POST simulates the policy, or saves it."""
     authorize(actor, Permission.POLICY_MANAGE)
@@ -127,8 +124,7 @@ def policy_new(request: HttpRequest, actor: Actor, kind: str) -> HttpResponseBas
     return _answer_form(request, actor, form, None) if request.method == "POST" else _draw_form(request, form, None)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseBase:
     """Show one policy. POST by an actor who may manage policies simulates a change, or saves it."""
     view = policy_get(actor=actor, policy_id=policy_id)
@@ -159,8 +155,7 @@ def _list_forbidden_grants(actor: Actor) -> dict[str, Any]:
     return {"forbidden": shown, "forbidden_count": count}
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="number", cursor=number_or_none(request.GET.get("before", "")))
     views = policy_versions(actor=actor, policy_id=policy_id, pages=take)
@@ -176,8 +171,7 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
     return draw(request, "vault/policies/versions.html", context)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def quotas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     views = quotas_list(actor=actor, is_live=False)
     names = _find_names(actor, {view.holder.id for view in views})

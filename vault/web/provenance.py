@@ -4,12 +4,11 @@ from uuid import UUID
 
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.signing_keys import signing_key
-from governance.web.pages import draw, page, wants_part
+from governance.web.pages import draw, safe_page, wants_part
 from vault.cubes.selectors import cube_get
 from vault.provenance.rules import manifest_json
 from vault.provenance.selectors import lineage_open, provenance_get
@@ -19,8 +18,7 @@ from vault.web.labels import SOURCES
 from vault.web.readings import ShownReading, explain_message
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def provenance(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     template = "vault/provenance/_provenance.html" if wants_part(request) else "vault/provenance/provenance.html"
     view = provenance_get(actor=actor, cube_id=memory_id)
@@ -40,8 +38,7 @@ def _readings(actor: Actor, memory_id: UUID) -> list[ShownReading]:
     return explain_message(message.words.content, speaker=message.words.speaker, stored=stored)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def manifest(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Return the memory and its manifest as a file that scripts/manifest_verifier.py verifies."""
     with acting(actor):

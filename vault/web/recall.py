@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.access.grants.overview import principals_to_choose
@@ -12,13 +11,12 @@ from governance.actor import Actor, CallContext
 from governance.errors import Forbidden, Invalid
 from governance.vocabulary import Channel, Permission
 from governance.web.access_words import KINDS
-from governance.web.pages import draw, page
+from governance.web.pages import draw, safe_page
 from vault.listing.recall import Recall, recall_simulate
 from vault.web.memory_rows import row_make
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def recall(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the search results with those that the chosen principal would get. Raises Forbidden."""
     authorize(actor, Permission.GRANT_MANAGE)

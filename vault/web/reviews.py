@@ -11,7 +11,6 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -19,7 +18,7 @@ from governance.apikeys.selectors import apikeys_list
 from governance.database import acting
 from governance.errors import Conflict
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_get, review_view, reviews_count, reviews_list
@@ -58,8 +57,7 @@ class OfferWaiting:
     is_mine: bool  # and needs another member
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The reviews that wait, and the chosen one beside them: `case`, an id or `store`; without it the first."""
     decided = request.GET.get("status") == "rejected"
@@ -138,8 +136,7 @@ def _list_offers(actor: Actor) -> list[OfferWaiting]:
     ]
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET lists the keys and counts the memories of the chosen key; POST starts the job."""
     authorize(actor, Permission.APIKEY_MANAGE)
@@ -156,8 +153,7 @@ def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/reviews/quarantine.html", context, status=status)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
     """GET previews the redaction with counts; POST redacts, or accepts the proposal of another kind of review.
 
@@ -184,8 +180,7 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
     return draw(request, "vault/reviews/accept.html", {"shown": make_shown_review(view)}, status=status)
 
 
-@require_http_methods(["POST"])
-@page
+@post_page
 def reject(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
     review = review_reject(actor=actor, review_id=review_id)
     if not wants_part(request):
@@ -194,8 +189,7 @@ def reject(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
     return draw(request, "vault/reviews/_review.html", {"shown": shown, "may_decide": True})
 
 
-@require_http_methods(["POST"])
-@page
+@post_page
 def reopen(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
     """Undo a decision that the reader has just made, and show the review again."""
     review_reopen(actor=actor, review_id=review_id)

@@ -8,7 +8,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.accounts.factors import factor_get
@@ -20,7 +19,7 @@ from governance.database import acting
 from governance.members.selectors import members_list
 from governance.pages import First
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, post_page, safe_page, see_other
 from governance.web.sessions import web_person
 from vault.endpoints.services import model_names
 from vault.listing.queries import MemoryQuery
@@ -42,8 +41,7 @@ class Step:
     address: str
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def setup(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the checklist, a part of the overview; nothing once all is done or the reader put it away."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
@@ -54,8 +52,7 @@ def setup(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/overview/_setup.html", context)
 
 
-@require_POST
-@page
+@post_page
 def hide(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     setup_hide(person=web_person(request))

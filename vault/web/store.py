@@ -9,14 +9,13 @@ from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page
+from governance.web.pages import draw, safe_page
 from governance.web.pagination import Numbered, number_or_none
 from vault.store.catalogue import CatalogueOrder, CatalogueQuery, catalogue_facets, catalogue_list, catalogue_search
 from vault.store.subscriptions import subscriptions_live
@@ -49,8 +48,7 @@ class Facet:
     options: tuple[Option, ...]
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the catalogue, by `q`, `topic`, `language`, `order` and `page` of the query string."""
     authorize(actor, Permission.MEMORY_READ)

@@ -8,13 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, post_page, safe_page, see_other
 from governance.web.pagination import NewestOf
 from vault.store.contracts import (
     contract_allow,
@@ -30,8 +29,7 @@ from vault.web.store_words import make_shown_agreement
 CONTRACTS, READS = 50, 20  # of one page
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def contracts(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the contracts of the organisation's publications, newest first."""
     authorize(actor, Permission.STORE_MANAGE)
@@ -41,15 +39,13 @@ def contracts(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/store/contracts.html", context)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def contract(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """Show one contract with the reads that its subscriber reported."""
     return _draw_page(request, actor, contract_id)
 
 
-@require_POST
-@page
+@post_page
 def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """Revoke the contract, for a reason that the subscriber reads."""
     contract_get(actor=actor, contract_id=contract_id)
@@ -61,16 +57,14 @@ def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespons
     return see_other(reverse("store_contract", args=[contract_id]))
 
 
-@require_POST
-@page
+@post_page
 def allow(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """Allow the subscriber of a revoked contract to subscribe again."""
     contract_allow(actor=actor, contract_id=contract_id)
     return see_other(reverse("store_contract", args=[contract_id]))
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def invoice(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """Return the invoice of a `month` such as 2026-11, by default the present one, as a Markdown file."""
     contract_get(actor=actor, contract_id=contract_id)

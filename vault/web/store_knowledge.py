@@ -8,14 +8,13 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Invalid
 from governance.pages import First
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.cubes.selectors import cube_get
 from vault.store.proposals import (
     LONGEST_REASON,
@@ -47,8 +46,7 @@ class ProposalForm(StoreForm):
     )
 
 
-@require_POST
-@page
+@post_page
 def trust(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
     """Set whether the pack is trusted; with `compare`, start a comparison with own memories."""
     if "compare" in request.POST:
@@ -58,8 +56,7 @@ def trust(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResp
     return see_other(reverse("store_subscription", args=[subscription_id]))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def propose(request: HttpRequest, actor: Actor, subscription_id: UUID, memory_id: UUID) -> HttpResponseBase:
     """GET shows the form; POST proposes another wording of an installed memory to the publisher."""
     authorize(actor, Permission.STORE_MANAGE)
@@ -80,16 +77,14 @@ def propose(request: HttpRequest, actor: Actor, subscription_id: UUID, memory_id
     return draw(request, "vault/store/propose.html", context, status=status)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def proposals(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the proposed changes of packs, received and sent, newest first."""
     sides = {str(side): proposals_list(actor=actor, side=side, pages=First(PROPOSALS)) for side in Side}
     return draw(request, "vault/store/proposals.html", sides)
 
 
-@require_POST
-@page
+@post_page
 def proposal_decide(request: HttpRequest, actor: Actor, proposal_id: UUID) -> HttpResponseBase:
     """Accept a proposal, or with `decline` decline it for a reason."""
     proposal_ask(actor=actor, proposal_id=proposal_id)

@@ -9,13 +9,12 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, see_other
 from vault.cubes.selectors import cube_get
 from vault.packs.marks import sentence_mark, sentence_unmark, split_sentences
 from vault.packs.selectors import pack_get
@@ -52,8 +51,7 @@ class TraceForm(StoreForm):
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def wordings(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Add a second wording to a sentence of a memory, or with `remove` remove it."""
     authorize(actor, Permission.STORE_MANAGE)
@@ -75,8 +73,7 @@ def wordings(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
     return draw(request, "vault/store/wordings.html", context, status=_response_status(form))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def trace(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
     """Find the subscriber whose copy of a pack a leaked text comes from."""
     pack = pack_get(actor=actor, pack_id=pack_id)

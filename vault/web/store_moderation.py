@@ -10,11 +10,10 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
 from governance.errors import Conflict, Invalid
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.store.catalogue import listing_get_by_name
 from vault.store.moderation import DISMISSED, LONGEST_REASON, Decision, ReportView, report_decide, reports_list
 from vault.store.reports import report_write
@@ -44,8 +43,7 @@ class ShownReport:
         return self.view.state in {PublicationState.HIDDEN, PublicationState.BANNED}
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """GET shows a form that reports the pack to the operator; POST sends it."""
     listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
@@ -63,15 +61,13 @@ def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Htt
     return draw(request, "vault/store/report.html", context, status=status)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def moderation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the open reports, or with `decided` the decided ones. Raises NotFound unless the reader is an operator."""
     return _draw_page(request, actor)
 
 
-@require_POST
-@page
+@post_page
 def decide(request: HttpRequest, actor: Actor, tenant_id: UUID, report_id: UUID) -> HttpResponseBase:
     """Apply `decision`: hide the pack, ban it, show it again, or dismiss the report."""
     given = request.POST.get("decision", "")

@@ -10,13 +10,12 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import NewestOf
 from vault.packs.files import LARGEST_FILE, PackInvalid
 from vault.packs.selectors import (
@@ -100,16 +99,14 @@ class OwnVersion:
         return self.row.state in {PackState.READY, PackState.DEPRECATED}
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def own_packs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the organisation's own packs with their publications, and a form that checks a file."""
     authorize(actor, Permission.STORE_MANAGE)
     return _draw_own_packs(request, actor)
 
 
-@require_POST
-@page
+@post_page
 def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Check an uploaded pack file. Nothing of it is stored."""
     authorize(actor, Permission.STORE_MANAGE)
@@ -123,8 +120,7 @@ def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return _draw_own_packs(request, actor, verdict=verdict)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
     """Show one of the organisation's packs with its versions; POST changes its texts."""
     pack = pack_get(actor=actor, pack_id=pack_id)
@@ -149,8 +145,7 @@ def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseB
     return draw(request, "vault/store/own_pack.html", context, status=status)
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def version(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
     """Show the memories of a version, as its readers get them."""
     row = version_get(actor=actor, pack_id=pack_id, number=number)
@@ -159,8 +154,7 @@ def version(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> H
     return draw(request, "vault/store/version.html", {"version": row, "items": shown, "total": len(items)})
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def version_download(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
     row = version_get(actor=actor, pack_id=pack_id, number=number)
     content = version_file(actor=actor, version_id=row.id)
@@ -168,8 +162,7 @@ def version_download(request: HttpRequest, actor: Actor, pack_id: UUID, number: 
     return HttpResponse(content, content_type=PACK_TYPE, headers={"Content-Disposition": disposition})
 
 
-@require_POST
-@page
+@post_page
 def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
     """Deprecate the version, or with `yank` yank it, for a reason that subscribers read; with `delete`, delete it."""
     row = version_get(actor=actor, pack_id=pack_id, number=number)
@@ -184,15 +177,13 @@ def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: 
     return see_other(reverse("store_own_pack", args=[pack_id]))
 
 
-@require_POST
-@page
+@post_page
 def pack_delete(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
     pack_remove(actor=actor, pack_id=pack_id)
     return see_other(reverse("store_own"))
 
 
-@require_POST
-@page
+@post_page
 def decide(request: HttpRequest, actor: Actor, publication_id: UUID) -> HttpResponseBase:
     """Approve the waiting version, or with `reject` refuse it for a reason."""
     publication_get(actor=actor, publication_id=publication_id)

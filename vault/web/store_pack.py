@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -19,7 +18,7 @@ from governance.errors import Conflict, Invalid
 from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, post_page, safe_page, see_other
 from vault.store.catalogue import listing_get_by_name, offer_get
 from vault.store.ratings import may_rate, rating_own, rating_remove, rating_write, ratings_list
 from vault.store.rules import terms_load
@@ -46,15 +45,13 @@ class ShownVersion:
     is_newest: bool
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """Show one publication: README, samples, versions, ratings, terms, and facts about its trustworthiness."""
     return _draw_page(request, actor, listing_get_by_name(actor=actor, publisher=publisher, name=name))
 
 
-@require_POST
-@page
+@post_page
 def subscribe(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """Accept the terms and install the pack."""
     authorize(actor, Permission.STORE_MANAGE)
@@ -71,8 +68,7 @@ def subscribe(request: HttpRequest, actor: Actor, publisher: str, name: str) -> 
     return _draw_page(request, actor, listing, subscribe_form=form)
 
 
-@require_POST
-@page
+@post_page
 def rate(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """Rate the pack, or with `remove` delete the reader's rating."""
     listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)

@@ -17,14 +17,13 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Conflict, Invalid
 from governance.policies.selectors import publish_approval
 from governance.vocabulary import Permission, PersonalKind, PiiKind
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, see_other
 from governance.web.pagination import NewestOf, uuid_or_none
 from vault.deidentification.deidentifier import Mark, Undecided
 from vault.listing.selectors import paths_list
@@ -125,8 +124,7 @@ class ShownUndecided:
     is_replaced: bool
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the first step: a new pack, or an existing one. The list of memories posts its selection here."""
     authorize(actor, Permission.STORE_MANAGE)
@@ -150,8 +148,7 @@ def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/store/publish.html", context, status=_response_status(form))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
     """Show the second step: the treatment of each memory. POST builds the version, or with `check` previews again."""
     pack = pack_get(actor=actor, pack_id=pack_id)
@@ -192,8 +189,7 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
     return draw(request, "vault/store/build.html", context, status=_response_status(form))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
     """Show the last step: the readers of the version, and the terms."""
     version = version_get(actor=actor, pack_id=pack_id, number=number)

@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -20,7 +19,7 @@ from governance.errors import Conflict, Invalid
 from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import NewestOf, uuid_or_none
 from vault.chat.selectors import conversations_list
 from vault.cubes.differences import Edit, TextChange, text_difference
@@ -60,8 +59,7 @@ class ShownChange:
     pieces: tuple[TextChange, ...]
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def subscriptions_page(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the subscriptions of the organisation, including ended ones, newest first."""
     take = NewestOf(SUBSCRIPTIONS, request.GET.get("before", ""))
@@ -74,8 +72,7 @@ def subscriptions_page(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/store/installed.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def subscription(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
     """GET shows one subscription: contract, reads, mounts and versions. POST changes its range and delivery."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
@@ -95,8 +92,7 @@ def subscription(request: HttpRequest, actor: Actor, subscription_id: UUID) -> H
     return _redirect_back(subscription_id)
 
 
-@require_POST
-@page
+@post_page
 def mount(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
     """Mount the pack for the persona or conversation in `place`: `persona ID` or `conversation ID`."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
@@ -112,8 +108,7 @@ def mount(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResp
     return _redirect_back(subscription_id)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def upgrade(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
     """GET compares the installed version with `version`, the newest by default; POST installs it."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
@@ -138,8 +133,7 @@ def upgrade(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRe
     return draw(request, "vault/store/upgrade.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def reword(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Replace the wording of a pack's memory for the organisation, or with `restore` go back to the pack's wording."""
     origin = origin_get(actor=actor, memory_id=memory_id)
@@ -161,8 +155,7 @@ def reword(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
     return draw(request, "vault/store/reword.html", context, status=_response_status(form.errors))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def end(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
     """GET counts the memories to remove; POST removes the subscription if the name of the pack is typed."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)

@@ -4,21 +4,19 @@ from http import HTTPStatus
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Invalid
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page
+from governance.web.pages import draw, form_page
 from vault.store.catalogue import listing_get_by_name
 from vault.store.trials import Trial, publication_try
 from vault.web.store_forms import QuestionsForm
 from vault.web.store_words import make_shown_listing
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """Show the answers: GET takes the reader's last questions in the chat, POST those of the form."""
     authorize(actor, Permission.STORE_MANAGE)

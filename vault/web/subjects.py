@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -22,7 +21,7 @@ from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES as JOB_STATUSES
 from governance.web.job_words import error_words, kind_words
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import memories_page
@@ -39,7 +38,6 @@ from vault.web.people import memories_context
 
 SUBJECTS = 30  # of one page
 MATCHES = 20  # memories that the search for assigning shows
-SAFE = ["GET", "HEAD"]
 CONTENT_TYPES = {FileForm.JSON: "application/json", FileForm.HTML: "text/html; charset=utf-8"}
 STATUSES: dict[SubjectStatus, tuple[str, Promise]] = {
     SubjectStatus.ACTIVE: ("state-activated", gettext_lazy("active")),
@@ -88,8 +86,7 @@ class ShownJob:
         return self.view.status in OPEN
 
 
-@require_http_methods([*SAFE, "POST"])
-@page
+@form_page
 def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET lists the data subjects of the tenant, or the one with `reference`; POST creates one."""
     authorize(actor, Permission.SUBJECT_MANAGE)
@@ -104,15 +101,13 @@ def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("subject", args=[made]))
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def subject(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
     """Show one data subject: stored data, exports, erasure, receipts; with `q`, memories to assign."""
     return _draw_subject(request, actor, subject_id)
 
 
-@require_POST
-@page
+@post_page
 def assign(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
     chosen = [memory_id for text in request.POST.getlist("ids") if (memory_id := uuid_or_none(text)) is not None]
     try:
@@ -123,15 +118,13 @@ def assign(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponse
     return see_other(reverse("subject", args=[subject_id]))
 
 
-@require_POST
-@page
+@post_page
 def export(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
     subject_export(actor=actor, subject_id=subject_id)
     return see_other(reverse("subject", args=[subject_id]))
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def export_file(request: HttpRequest, actor: Actor, subject_id: UUID, job_id: UUID, form: str) -> HttpResponseBase:
     if form not in set(FileForm):
         raise NotFound
@@ -140,8 +133,7 @@ def export_file(request: HttpRequest, actor: Actor, subject_id: UUID, job_id: UU
     return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)
 
 
-@require_POST
-@page
+@post_page
 def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
     """Start the erasure. The reader confirms by typing the reference, or for a partly erased subject a given word."""
     line = subject_get(actor=actor, subject_id=subject_id)
@@ -152,8 +144,7 @@ def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseB
     return see_other(reverse("subject", args=[subject_id]))
 
 
-@require_http_methods(SAFE)
-@page
+@safe_page
 def receipt(request: HttpRequest, actor: Actor, subject_id: UUID, receipt_id: UUID) -> HttpResponseBase:
     """Return one receipt as signed JSON, for download."""
     line = subject_get(actor=actor, subject_id=subject_id)

@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -21,7 +20,7 @@ from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import Permission
 from governance.web.faults import fault_texts
 from governance.web.job_words import STATUSES, error_words
-from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from vault.exchange.sync.peers import (
     PeerDraft,
     PeerView,
@@ -106,8 +105,7 @@ def make_shown_peer(view: PeerView) -> ShownPeer:
     return ShownPeer(view, DIRECTIONS[view.direction], RHYTHMS.get(view.cron, view.cron), last)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def peer_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     if request.method != "POST":
@@ -126,8 +124,7 @@ def peer_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("sync_peer", args=[made.id]))
 
 
-@require_http_methods(["GET", "HEAD"])
-@page
+@safe_page
 def peer(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
     """Show one peer; htmx gets only its last sync while one runs."""
     if wants_part(request):
@@ -136,8 +133,7 @@ def peer(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
     return _draw_page(request, actor, peer_id)
 
 
-@require_POST
-@page
+@post_page
 def peer_run(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
     """Start a sync. If one runs already, the page says so."""
     try:
@@ -147,8 +143,7 @@ def peer_run(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseB
     return see_other(reverse("sync_peer", args=[peer_id]))
 
 
-@require_POST
-@page
+@post_page
 def peer_change(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
     """Change direction and schedule, and the key if a new one is given."""
     peer_get(actor=actor, peer_id=peer_id)
@@ -166,8 +161,7 @@ def peer_change(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpRespon
     return see_other(reverse("sync_peer", args=[peer_id]))
 
 
-@require_POST
-@page
+@post_page
 def peer_end(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
     peer_remove(actor=actor, peer_id=peer_id)
     return see_other(reverse("exchange"))

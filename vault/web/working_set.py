@@ -8,7 +8,6 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
@@ -16,7 +15,7 @@ from governance.errors import Invalid
 from governance.personas.lookup import persona_target
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, see_other
 from vault.layers.working_set import BUDGET, STABLE, working_set
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.selectors import scheduler_state, working_sets_replay
@@ -58,8 +57,7 @@ def explain_place(tier: str, reason: str) -> tuple[Promise, Promise]:
     return PLACES[tier], REASONS.get(reason, _("the search found it"))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def working_set_page(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """GET shows the set and replays the last turns with each policy; POST chooses the policy."""
     if request.method == "POST":
