@@ -145,13 +145,13 @@ class WebhookView(ApiView):
 
 class WebhookTestView(ApiView):
     @describe("webhooks_test", WebhookTestSchema, request=None, may=[404])
-    def post(self, request: Request, webhook_id: UUID) -> Response:
+    def post(self, request: Request, webhook_id: UUID) -> object:
         """Send a `webhook.test` event now, and report whether it was delivered."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
         self.read_body()
         error = webhook_test(actor=actor, webhook_id=webhook_id)
-        return Response({"delivered": not error, "error": error or None})
+        return {"delivered": not error, "error": error or None}
 
 
 class WebhookRotateView(ApiView):

@@ -215,7 +215,7 @@ class SearchView(ApiView):
 
 class ContextView(ApiView):
     @of_memories("memories_context", ContextSchema, request=ContextInput)
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Assemble the memories that a model may get for a question, within a budget of tokens."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -224,17 +224,7 @@ class ContextView(ApiView):
         order = ContextOrder(body.pop("order", ContextOrder.RELEVANCE))
         persona = body.pop("persona", None)
         named = {"personas": [str(persona_get(actor=actor, reference=persona).id)]} if persona else {}
-        found = context_assemble(actor=actor, search=make_search(body | named), token_budget=budget, order=order)
-        items = [
-            {
-                "id": str(item.hit.view.cube.id),
-                "layer": item.hit.view.cube.layer,
-                "pack": item.hit.view.pack or None,
-                "tokens": item.tokens,
-            }
-            for item in found.items
-        ]
-        return Response({"text": found.text, "items": items, "tokens": found.tokens})
+        return context_assemble(actor=actor, search=make_search(body | named), token_budget=budget, order=order)
 
 
 class MemoryView(ApiView):

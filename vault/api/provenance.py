@@ -87,12 +87,12 @@ class MemoryProvenanceView(ApiView):
 
 class VerifyView(ApiView):
     @describe("provenance_verify", VerdictSchema, request=VerifyInput)
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> object:
         """Verify that this installation signed a manifest."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         verdict = manifest_verify(actor=actor, body=self.read_body()["manifest"])
-        return Response({"valid": verdict is Verdict.VALID, "verdict": verdict})
+        return {"valid": verdict is Verdict.VALID, "verdict": verdict}
 
 
 class SigningKeyView(ApiView):

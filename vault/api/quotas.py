@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import IF_MATCH, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
+from governance.api.pages import whole_list
 from governance.api.schema import Schema
 from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.policies.rules import Limits, Quota, QuotaTarget, QuotaTargetChoice
@@ -50,6 +51,9 @@ class QuotaLimitsSchema(Schema):
     requests_per_minute = serializers.IntegerField(allow_null=True)
     model_tokens_per_month = serializers.IntegerField(allow_null=True)
 
+    def to_representation(self, instance: Limits) -> dict[str, int | None]:
+        return {measure: instance.of(measure) for measure in Measure}
+
 
 class UsedSchema(Schema):
     memories = serializers.IntegerField()
@@ -64,18 +68,20 @@ class QuotaSchema(Schema):
         allow_null=True, help_text="null where each member or key has its own, and to callers who may not know it."
     )
 
+    def make_used(self, view: QuotaView) -> Any:
+        return dict(view.used) or None
+
 
 class QuotasView(ApiView):
     @describe("quotas_list", page_of(QuotaSchema))
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> object:
         """List the caller's limits and their use. Readers of policies also get the limits of single members and
         keys."""
         refuse_unknown_parameters(request)
-        results = [quota_json(view) for view in quotas_list(actor=self.actor())]
-        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+        return whole_list(quotas_list(actor=self.actor()))
 
     @describe("quotas_set", QuotaSchema, request=QuotaInput, parameters=[IF_MATCH], may=[409])
-    def put(self, request: Request) -> Response:
+    def put(self, request: Request) -> object:
         """Set the quota of the tenant, of every member or key, or of a single member or key. Empty limits remove the
         quota."""
         actor = self.actor()
@@ -87,23 +93,6 @@ class QuotasView(ApiView):
         quota_set(actor=actor, quota=quota, reason=body.get("reason", ""), expected_versions=versions)
         holder_id = actor.tenant_id if holder.kind is QuotaTargetKind.TENANT else holder.id
         if holder_id is None:
-            return Response(
-                {"holder": quota_target_json(holder.kind, None), "limits": limits_json(quota.limits), "used": None}
-            )
-        return Response(quota_json(quota_view(actor=actor, holder=QuotaTarget(holder.kind, holder_id))))
-
-
-def quota_json(view: QuotaView) -> dict[str, Any]:
-    return {
-        "holder": quota_target_json(view.holder.kind, view.holder.id),
-        "limits": limits_json(view.limits),
-        "used": dict(view.used) or None,
-    }
-
-
-def quota_target_json(kind: QuotaTargetKind, holder_id: object) -> dict[str, Any]:
-    return {"kind": kind, "id": str(holder_id) if holder_id else None}
-
-
-def limits_json(limits: Limits) -> dict[str, int | None]:
-    return {measure: limits.of(measure) for measure in Measure}
+            shown = {"holder": QuotaTargetSchema.json(holder), "limits": QuotaLimitsSchema.json(quota.limits)}
+            return Response({**shown, "used": None})
+        return quota_view(actor=actor, holder=QuotaTarget(holder.kind, holder_id))

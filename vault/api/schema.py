@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from governance.api.descriptions import PageSchema
 from governance.api.jobs import JobPromiseSchema
-from governance.api.schema import FaultSchema, HexField, PlainDecimalField, Schema
+from governance.api.schema import FaultSchema, HexField, NullTextField, PlainDecimalField, Schema
 from governance.vocabulary import PiiKind
 from vault.api.representations import MemoryJson, memory_json
 from vault.chat.selectors import Citation, ConversationView, TurnView
@@ -288,9 +288,9 @@ def _name_persona(view: ConversationView, persona_id: UUID | None) -> Any:
 
 
 class ContextItemSchema(Schema):
-    id = serializers.UUIDField()
-    layer = serializers.ChoiceField(choices=list(Layer))
-    pack = serializers.CharField(allow_null=True, help_text="The pack that brought the memory, if one did.")
+    id = serializers.UUIDField(source="hit.view.cube.id")
+    layer = serializers.ChoiceField(source="hit.view.cube.layer", choices=list(Layer))
+    pack = NullTextField(source="hit.view.pack", help_text="The pack that brought the memory, if one did.")
     tokens = serializers.IntegerField()
 
 
