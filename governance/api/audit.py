@@ -26,11 +26,11 @@ from governance.api.audit_schema import (
     VerificationSchema,
 )
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
-from governance.api.pages import CursorPages, whole_list
+from governance.api.pages import CursorPages, show_page, whole_list
 from governance.api.public_keys import public_key_json
 from governance.api.views import ApiView, heavy, refuse_unknown_parameters
 from governance.audit.reading.exports import export_create, export_file, export_get, exports_list
-from governance.audit.reading.queries import FILTERS, query_read
+from governance.audit.reading.queries import query_read
 from governance.audit.reading.reports import changes_csv
 from governance.audit.reading.selectors import (
     checkpoint_get,
@@ -57,11 +57,8 @@ class AuditView(ApiView):
     @describe("audit_list", AuditListSchema, tag=TAG, parameters=[*FILTER_PARAMETERS, *PAGE])
     def get(self, request: Request) -> object:
         """List the audit log, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.AUDIT_READ)
-        pages = CursorPages(request, also_known=FILTERS)
-        rows = entries_list(actor=actor, query=query_read(request.query_params), pages=pages)
-        return pages.envelope(rows)
+        authorize(self.actor(), Permission.AUDIT_READ)
+        return show_page(self, entries_list, query=query_read(request.query_params))
 
 
 class AuditEntryView(ApiView):
@@ -86,9 +83,7 @@ class AuditCheckpointsView(ApiView):
     @describe("audit_checkpoints_list", page_of(CheckpointSchema), tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the signed checkpoints, newest first."""
-        pages = CursorPages(request, ordering="-seq")
-        views = checkpoints_list(actor=self.actor(), pages=pages)
-        return pages.envelope(views)
+        return show_page(self, checkpoints_list, ordering="-seq")
 
 
 class AuditCheckpointView(ApiView):
@@ -113,9 +108,7 @@ class AuditExportsView(ApiView):
     @describe("audit_exports_list", page_of(ExportSchema), tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the caller's exports, newest first."""
-        pages = CursorPages(request)
-        views = exports_list(actor=self.actor(), pages=pages)
-        return pages.envelope(views)
+        return show_page(self, exports_list)
 
     @describe("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
     @heavy

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.audit_schema import SinkInput, SinkSchema
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.views import ApiView
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_get, sink_remove, sink_retry, sinks_list
 from governance.vocabulary import Permission, SinkKind
@@ -20,9 +20,7 @@ class SinksView(ApiView):
     @describe("audit_sinks_list", page_of(SinkSchema), tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the audit sinks, with the progress of each."""
-        pages = CursorPages(request)
-        views = sinks_list(actor=self.actor(), pages=pages)
-        return pages.envelope(views)
+        return show_page(self, sinks_list)
 
     @describe("audit_sinks_add", SinkSchema, tag=TAG, status=201, request=SinkInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:

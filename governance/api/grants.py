@@ -19,6 +19,7 @@ from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
+from governance.text_values import read_uuid
 from governance.vocabulary import Action, GranteeKind
 
 FILTERS = ("object_type", "object_id", "principal_kind", "principal_id")
@@ -124,13 +125,10 @@ def _filter(request: Request) -> GrantFilter:
     kind = asked["principal_kind"]
     if kind is not None and kind not in set(GranteeKind):
         raise Invalid(errors=[FieldError("principal_kind", f"one of {', '.join(GranteeKind)}")])
-    try:
-        object_id = UUID(asked["object_id"]) if asked["object_id"] is not None else None
-    except ValueError as error:
-        raise Invalid(errors=[FieldError("object_id", "an id is needed")]) from error
+    given = asked["object_id"]
     return GrantFilter(
         object_type=asked["object_type"],
-        object_id=object_id,
+        object_id=read_uuid(given, "object_id", "an id is needed") if given is not None else None,
         holder_kind=GranteeKind(kind) if kind else None,
         holder=asked["principal_id"],
     )

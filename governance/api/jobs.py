@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, describe, page_of, read
 from governance.api.fields import NoInput, StrictSerializer
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import FaultSchema, Schema
 from governance.api.views import ApiView
 from governance.errors import FieldError, Invalid
@@ -55,14 +55,7 @@ class JobsView(ApiView):
     @describe("jobs_list", page_of(JobSchema), parameters=[*PAGE, *FILTER_PARAMETERS])
     def get(self, request: Request) -> object:
         """List the caller's jobs, newest first; all of them for owners and admins."""
-        pages = CursorPages(request, also_known=FILTERS)
-        views = jobs_list(
-            actor=self.actor(),
-            pages=pages,
-            kind=request.query_params.get("kind"),
-            statuses=_statuses(request),
-        )
-        return pages.envelope(views)
+        return show_page(self, jobs_list, kind=request.query_params.get("kind"), statuses=_statuses(request))
 
 
 class JobDetailView(ApiView):

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField, TimeField
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.apikeys.requests import key_requests_list
@@ -124,9 +124,7 @@ class KeysView(ApiView):
     @describe("apikeys_list", page_of(KeySchema), tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the tenant's API keys, newest first, without their text."""
-        pages = CursorPages(request)
-        views = apikeys_list(actor=self.actor(), pages=pages)
-        return pages.envelope(views)
+        return show_page(self, apikeys_list)
 
     @describe("apikeys_create", NewKeySchema, tag=TAG, status=201, request=KeyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
@@ -218,9 +216,7 @@ class KeyRequestsView(ApiView):
 
         For those who manage keys, and for the key's member. Requests appear after some seconds and stay for 7 days.
         """
-        pages = CursorPages(request)
-        rows = key_requests_list(actor=self.actor(), key_id=key_id, pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, key_requests_list, key_id=key_id)
 
 
 def _bonds(body: dict[str, Any]) -> KeyBonds:

@@ -11,7 +11,7 @@ from governance.access.decisions.services import authorize
 from governance.api.access_schema import RemovalSchema
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -69,9 +69,7 @@ class MembersView(ApiView):
     @describe("members_list", page_of(MemberSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the members of the tenant, oldest first."""
-        pages = CursorPages(request, "id")
-        views = members_list(actor=self.actor(), pages=pages)
-        return pages.envelope(views)
+        return show_page(self, members_list, ordering="id")
 
 
 class MemberView(ApiView):
@@ -116,9 +114,7 @@ class InvitationsView(ApiView):
     @describe("invitations_list", page_of(InvitationSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List open invitations, newest first."""
-        pages = CursorPages(request)
-        views = invitations_list(actor=self.actor(), pages=pages)
-        return pages.envelope(views)
+        return show_page(self, invitations_list)
 
     @describe("invitations_create", NewInvitationSchema, status=201, request=InvitationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:

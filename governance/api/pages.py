@@ -1,6 +1,6 @@
 """Paging of REST lists: `{count, next, previous, results}`, by cursor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +11,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from governance.api.descriptions import PAGE_SIZE
-from governance.api.views import refuse_unknown_parameters
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 
 PAGING = ("page_size", "cursor")
@@ -55,6 +55,15 @@ class CursorPages(CursorPagination):
             "previous": self.get_previous_link(),
             "results": results,
         }
+
+
+def show_page(
+    view: ApiView, list_rows: Callable[..., Sequence[Any]], *, ordering: str = "-id", **wanted: Any
+) -> dict[str, Any]:
+    """Return the requested page of what a selector lists. It takes the actor, the pages and `wanted`."""
+    known = [name for name in view.operation().parameters if name not in PAGING]
+    pages = CursorPages(view.request, ordering, also_known=known)
+    return pages.envelope(list_rows(actor=view.actor(), pages=pages, **wanted))
 
 
 def whole_list(results: Sequence[Any]) -> dict[str, Any]:

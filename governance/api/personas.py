@@ -10,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.api.access_inputs import PersonaChangesInput, PersonaInput, persona_changes, persona_draft
 from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
@@ -39,9 +39,7 @@ class PersonasView(ApiView):
         kind = request.query_params.get("kind")
         if kind is not None and kind not in set(PersonaKind):
             raise Invalid(errors=[FieldError("kind", f"one of {', '.join(PersonaKind)}")])
-        pages = CursorPages(request, also_known=("kind",))
-        rows = personas_list(actor=actor, pages=pages, kind=PersonaKind(kind) if kind else None)
-        return pages.envelope(rows)
+        return show_page(self, personas_list, kind=PersonaKind(kind) if kind else None)
 
     @describe(
         "personas_create",

@@ -18,7 +18,7 @@ from governance.access.role_templates.services import (
 from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
 from governance.api.access_schema import RemovalSchema, TemplateSchema
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.vocabulary import GranteeKind, Permission
@@ -30,11 +30,8 @@ class TemplatesView(ApiView):
     @describe("role_templates_list", page_of(TemplateSchema), tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> object:
         """List role templates, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.TEMPLATE_MANAGE)
-        pages = CursorPages(request)
-        rows = templates_list(actor=actor, pages=pages)
-        return pages.envelope(rows)
+        authorize(self.actor(), Permission.TEMPLATE_MANAGE)
+        return show_page(self, templates_list)
 
     @describe("role_templates_create", TemplateSchema, tag=TAG, status=201, request=TemplateInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:

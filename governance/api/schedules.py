@@ -10,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of, read
 from governance.api.fields import FlagField, NoInput, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
@@ -67,9 +67,7 @@ class SchedulesView(ApiView):
     @describe("schedules_list", page_of(ScheduleSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the tenant's schedules, newest first."""
-        pages = CursorPages(request)
-        rows = schedules_list(actor=self.actor(), pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, schedules_list)
 
     @describe("schedules_add", ScheduleSchema, status=201, request=ScheduleInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:

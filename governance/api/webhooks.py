@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.fields import FlagField, StrictSerializer, TextField
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import NullTextField, Schema
 from governance.api.views import ApiView
 from governance.vocabulary import DeliveryStatus, Permission
@@ -107,9 +107,7 @@ class WebhooksView(ApiView):
     @describe("webhooks_list", page_of(WebhookSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the tenant's webhooks, newest first."""
-        pages = CursorPages(request)
-        rows = webhooks_list(actor=self.actor(), pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, webhooks_list)
 
     @describe("webhooks_add", WebhookMadeSchema, status=201, request=WebhookInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
@@ -168,9 +166,7 @@ class DeliveriesView(ApiView):
     @describe("webhooks_deliveries", page_of(DeliverySchema), parameters=PAGE, may=[404])
     def get(self, request: Request, webhook_id: UUID) -> object:
         """List the deliveries of a webhook during the last 30 days, newest first."""
-        pages = CursorPages(request)
-        rows = deliveries_list(actor=self.actor(), webhook_id=webhook_id, pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, deliveries_list, webhook_id=webhook_id)
 
 
 class DeliveryReplayView(ApiView):

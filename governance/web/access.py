@@ -9,7 +9,6 @@ from uuid import UUID
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from governance.access.decisions.rules import Decision
@@ -32,7 +31,7 @@ from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.object_names import names_find
-from governance.time_range import check_moment
+from governance.text_values import read_local_time
 from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permission
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS, grantee_words
 from governance.web.decision_words import change_words, mark_of, rule_words
@@ -239,7 +238,7 @@ def _list_grants(
 def _read_as_of(request: HttpRequest) -> tuple[datetime | None, str]:
     """Return the time in the query, or what is wrong with it."""
     try:
-        return _moment(request.GET.get("as_of", "")), ""
+        return read_local_time(request.GET.get("as_of", ""), "expires_at", _("choose one")), ""
     except Invalid:
         return None, _("Choose a time in the past.")
 
@@ -293,7 +292,7 @@ def _draft(form: QueryDict, object_type: str, object_id: UUID) -> GrantDraft:
         object_id=object_id,
         action=_read_member(Action, form.get("action", ""), "action"),
         effect=_read_member(Effect, form.get("effect", ""), "effect"),
-        expires_at=_moment(form.get("expires_at", "")),
+        expires_at=read_local_time(form.get("expires_at", ""), "expires_at", _("choose one")),
         conditions=_conditions(form),
     )
 
@@ -314,15 +313,6 @@ def _read_member(kind: Any, text: str, field: str) -> Any:
     if text not in set(kind):
         raise _invalid(field)
     return kind(text)
-
-
-def _moment(text: str) -> datetime | None:
-    """Return a browser's date and time, in the reader's time zone."""
-    try:
-        moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
-    except ValueError as error:
-        raise _invalid("expires_at") from error
-    return check_moment(moment, "expires_at") if moment else None
 
 
 def _invalid(field: str) -> Invalid:

@@ -19,6 +19,7 @@ from governance.members.selectors import member_get, members_list
 from governance.pages import First
 from governance.tenants.bonds import BONDS, KeyBonds
 from governance.tenants.services import apikey_create
+from governance.text_values import read_uuid
 from governance.time_range import check_moment
 from governance.vocabulary import Scope
 from governance.web.faults import fault_texts
@@ -35,9 +36,10 @@ def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method != "POST":
         return _page(request, actor)
     try:
+        member_id = read_uuid(request.POST.get("member", ""), "member", "choose a member")
         made = apikey_create(
             actor=actor,
-            member=member_get(actor=actor, member_id=_member_id(request)),
+            member=member_get(actor=actor, member_id=member_id),
             scopes=_scopes(request),
             name=request.POST.get("name", "")[:LONGEST_NAME],
             expires_at=_moment(request.POST.get("expires", "")),
@@ -167,13 +169,6 @@ def _keys(actor: Actor) -> dict[str, Any]:
         "keys": apikeys_list(actor=actor, pages=First(MOST)),
         "now": datetime.now(tz=UTC),
     }
-
-
-def _member_id(request: HttpRequest) -> UUID:
-    try:
-        return UUID(request.POST.get("member", ""))
-    except ValueError as error:
-        raise Invalid(errors=[FieldError("member", "choose a member")]) from error
 
 
 def _scopes(request: HttpRequest) -> list[Scope]:

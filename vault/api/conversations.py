@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, page_of, read
-from governance.api.pages import CursorPages
+from governance.api.pages import CursorPages, show_page
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
@@ -69,9 +69,7 @@ class ConversationsView(ApiView):
     @of_memories("conversations_list", page_of(ConversationSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the caller's own conversations, newest first."""
-        pages = CursorPages(request)
-        views = conversations_list(actor=self.actor(), pages=pages)
-        return pages.envelope(views)
+        return show_page(self, conversations_list)
 
     @of_memories(
         "conversations_create",

@@ -26,6 +26,7 @@ from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
 from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
+from governance.text_values import read_uuid
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField, refuse_deep
@@ -380,11 +381,7 @@ def _open_file(request: Request, actor: Actor) -> Iterator[bytes | SealedFile]:
 
 
 def _read_id(request: Request) -> UUID:
-    """The id of an uploaded file. Raises Invalid."""
-    try:
-        return UUID(request.query_params["upload"])
-    except ValueError as error:
-        raise Invalid(errors=[FieldError("upload", "the id of an uploaded file")]) from error
+    return read_uuid(request.query_params["upload"], "upload", "the id of an uploaded file")
 
 
 def _read_draft(request: Request, actor: Actor, content: bytes | SealedFile) -> ImportDraft:

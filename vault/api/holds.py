@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField, read_query_time
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.database import acting
@@ -94,11 +94,8 @@ class HoldsView(ApiView):
     @describe("holds_list", page_of(HoldSchema), parameters=[STATUS, AS_OF, *PAGE])
     def get(self, request: Request) -> object:
         """List legal holds, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.HOLD_MANAGE)
-        pages = CursorPages(request, also_known=["status", "as_of"])
-        views = holds_list(actor=actor, status=_read_status(request), at=read_query_time(request, "as_of"), pages=pages)
-        return pages.envelope(views)
+        authorize(self.actor(), Permission.HOLD_MANAGE)
+        return show_page(self, holds_list, status=_read_status(request), at=read_query_time(request, "as_of"))
 
     @describe(
         "holds_create",

@@ -14,13 +14,14 @@ from governance.actor import Actor
 from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, page_of
 from governance.api.fields import BROKEN, NumberField, StrictSerializer
 from governance.api.jobs import JobPromiseSchema
-from governance.api.pages import CursorPages, whole_list
+from governance.api.pages import CursorPages, show_page, whole_list
 from governance.api.schema import RoundedField, Schema
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.pages import First
 from governance.personas.services import persona_update_ask
+from governance.text_values import read_uuid
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.layers.constants import constants_get, constants_set, tenant_constants_get, tenant_constants_set
@@ -199,7 +200,8 @@ class StmView(ApiView):
     def get(self, request: Request, persona_id: UUID) -> object:
         """List the short-term pages of a persona, newest first."""
         pages = CursorPages(request, also_known=("stream",))
-        stream = _read_uuid(request.query_params.get("stream"), "stream")
+        given = request.query_params.get("stream")
+        stream = read_uuid(given, "stream", "an id is needed") if given is not None else None
         found = stm_list(actor=self.actor(), persona_id=persona_id, pages=pages, stream_id=stream)
         return pages.envelope(found)
 
@@ -208,10 +210,9 @@ class SegmentsView(ApiView):
     @of_memories("personas_segments", page_of(SegmentSchema), parameters=[EVICTED, *PAGE], may=[404])
     def get(self, request: Request, persona_id: UUID) -> object:
         """List the mid-term segments of a persona, the hottest first."""
-        actor = self.actor()
-        pages = CursorPages(request, "-warmth", also_known=("evicted",))
-        found = segments_list(actor=actor, persona_id=persona_id, pages=pages, evicted=flag(request, "evicted"))
-        return pages.envelope(found)
+        return show_page(
+            self, segments_list, ordering="-warmth", persona_id=persona_id, evicted=flag(request, "evicted")
+        )
 
 
 class ProfileView(ApiView):
@@ -324,10 +325,3 @@ def _read_texts(request: Request) -> dict[str, str | None]:
         if value is not None and (not isinstance(value, str) or BROKEN.search(value) or BROKEN.search(name)):
             raise Invalid(errors=[FieldError(name, "a text or null is needed")])
     return dict(body)
-
-
-def _read_uuid(text: str | None, name: str) -> UUID | None:
-    try:
-        return UUID(text) if text is not None else None
-    except ValueError as error:
-        raise Invalid(errors=[FieldError(name, "an id is needed")]) from error

@@ -20,7 +20,7 @@ from governance.actor import Actor
 from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, page_of, read
 from governance.api.idempotency import Once
 from governance.api.jobs import JobSchema
-from governance.api.pages import CursorPages
+from governance.api.pages import CursorPages, show_page
 from governance.api.views import ApiView, expected_versions, flag, heavy, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import DomainError, FieldError, Invalid, NotFound
@@ -322,13 +322,7 @@ class VersionsView(ApiView):
     @of_memories("memories_versions", page_of(VersionSchema), parameters=PAGE, may=[404])
     def get(self, request: Request, memory_id: UUID) -> object:
         """List the versions of a memory, newest first."""
-        pages = CursorPages(request, "-number")
-        views = versions_list(
-            actor=self.actor(),
-            cube_id=memory_id,
-            pages=pages,
-        )
-        return pages.envelope(views)
+        return show_page(self, versions_list, ordering="-number", cube_id=memory_id)
 
 
 def _read_expiry(request: Request) -> datetime | None:

@@ -10,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import NullTextField, Schema
 from governance.api.views import ApiView
 from governance.errors import FieldError, Invalid
@@ -63,10 +63,8 @@ class MountsView(ApiView):
     @describe("mounts_list", page_of(MountSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the mounts of the caller's personas and conversations, and of tasks, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages(request)
-        return pages.envelope(mounts_list(actor=actor, pages=pages))
+        authorize(self.actor(), Permission.MEMORY_READ)
+        return show_page(self, mounts_list)
 
     @describe("mounts_create", MountSchema, status=201, request=MountInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request) -> Response:

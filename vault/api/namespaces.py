@@ -13,7 +13,7 @@ from governance.actor import Actor
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.jobs import JobPromiseSchema
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
@@ -129,15 +129,8 @@ class NamespacesView(ApiView):
     @describe("namespaces_list", NamespaceListSchema, parameters=[PATH, *PAGE])
     def get(self, request: Request) -> object:
         """List the namespaces that the caller may read, by path."""
-        actor = self.actor()
-        authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages(request, "path", also_known=["path"])
-        views = namespaces_list(
-            actor=actor,
-            within=_read_path(request),
-            pages=pages,
-        )
-        return pages.envelope(views)
+        authorize(self.actor(), Permission.MEMORY_READ)
+        return show_page(self, namespaces_list, ordering="path", within=_read_path(request))
 
     @describe(
         "namespaces_create", NamespaceItemSchema, status=201, request=NamespaceInput, parameters=[ONCE], may=[409]

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
 from governance.api.jobs import JobPromiseSchema
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.vocabulary import Permission
 from vault.api.pack_schema import (
@@ -72,10 +72,8 @@ class PacksView(ApiView):
     @describe("packs_list", PackListSchema, parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the organisation's own packs, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.STORE_MANAGE)
-        pages = CursorPages(request)
-        return pages.envelope(packs_list(actor=actor, pages=pages))
+        authorize(self.actor(), Permission.STORE_MANAGE)
+        return show_page(self, packs_list)
 
     @describe("packs_create", PackSchema, status=201, request=PackInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
@@ -111,9 +109,7 @@ class PackVersionsView(ApiView):
     @describe("packs_versions_list", page_of(PackVersionSchema), parameters=PAGE, may=[404])
     def get(self, request: Request, pack_id: UUID) -> object:
         """List the versions of a pack, newest first."""
-        pages = CursorPages(request)
-        rows = versions_list(actor=self.actor(), pack_id=pack_id, pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, versions_list, pack_id=pack_id)
 
     @describe(
         "packs_versions_create",

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import IF_MATCH, ONCE, PAGE, describe, page_of
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, expected_versions, flag, heavy, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
@@ -94,16 +94,14 @@ class PoliciesView(ApiView):
     @describe("policies_list", page_of(PolicySchema), parameters=[KIND, ENABLED, *PAGE])
     def get(self, request: Request) -> object:
         """List the policies in force, newest first; with `enabled=false`, the disabled ones."""
-        actor = self.actor()
-        authorize(actor, Permission.POLICY_READ)
-        pages = CursorPages(request, "-policy_id", also_known=["kind", "enabled"])
-        views = policies_list(
-            actor=actor,
-            pages=pages,
+        authorize(self.actor(), Permission.POLICY_READ)
+        return show_page(
+            self,
+            policies_list,
+            ordering="-policy_id",
             kind=_read_kind(request),
             enabled=flag(request, "enabled", default=True),
         )
-        return pages.envelope(views)
 
     @describe("policies_create", PolicySchema, status=201, request=PolicyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
@@ -167,13 +165,7 @@ class PolicyVersionsView(ApiView):
     @describe("policies_versions", page_of(PolicySchema), parameters=PAGE, may=[404])
     def get(self, request: Request, policy_id: UUID) -> object:
         """List the versions of a policy, newest first."""
-        pages = CursorPages(request, "-number")
-        views = policy_versions(
-            actor=self.actor(),
-            policy_id=policy_id,
-            pages=pages,
-        )
-        return pages.envelope(views)
+        return show_page(self, policy_versions, ordering="-number", policy_id=policy_id)
 
 
 def _make_draft(body: dict[str, Any]) -> PolicyDraft:

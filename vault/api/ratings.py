@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.views import ApiView
 from governance.vocabulary import Permission
 from vault.api.store_schema import RatingInput, RatingSchema
@@ -18,9 +18,7 @@ class PublicationRatingsView(ApiView):
     @describe("publications_ratings", page_of(RatingSchema), parameters=PAGE, may=[404])
     def get(self, request: Request, publication_id: UUID) -> object:
         """List the ratings of a publication, newest first."""
-        pages = CursorPages(request)
-        rows = ratings_list(actor=self.actor(), publication_id=publication_id, pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, ratings_list, publication_id=publication_id)
 
     @describe("publications_rate", RatingSchema, status=201, request=RatingInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:

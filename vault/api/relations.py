@@ -12,7 +12,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.descriptions import ONCE, PAGE, page_of
 from governance.api.fields import StrictSerializer
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
@@ -70,9 +70,7 @@ class RelationsView(ApiView):
     @of_memories("memories_relations", page_of(RelationSchema), parameters=PAGE, may=[404])
     def get(self, request: Request, memory_id: UUID) -> object:
         """List the relations of a memory to others that the caller may read, newest first."""
-        pages = CursorPages(request)
-        rows = relations_list(actor=self.actor(), cube_id=memory_id, pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, relations_list, cube_id=memory_id)
 
     @of_memories(
         "memories_relations_create",

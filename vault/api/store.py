@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, describe, page_of
-from governance.api.pages import CursorPages
+from governance.api.pages import CursorPages, show_page
 from governance.api.views import ApiView
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
@@ -96,10 +96,8 @@ class OwnPublicationsView(ApiView):
     @describe("publications_own", PublicationListSchema, parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the organisation's own publications, including those that wait for approval, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.STORE_MANAGE)
-        pages = CursorPages(request)
-        return pages.envelope(publications_list(actor=actor, pages=pages))
+        authorize(self.actor(), Permission.STORE_MANAGE)
+        return show_page(self, publications_list)
 
 
 class PublicationView(ApiView):

@@ -15,7 +15,7 @@ from governance.api.audit import FileView
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import NoInput, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
@@ -133,11 +133,8 @@ class SubjectsView(ApiView):
     @describe("subjects_list", SubjectListSchema, parameters=[REFERENCE, *PAGE])
     def get(self, request: Request) -> object:
         """List data subjects, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.SUBJECT_MANAGE)
-        pages = CursorPages(request, also_known=["reference"])
-        lines = subjects_list(actor=actor, pages=pages, reference=request.query_params.get("reference", ""))
-        return pages.envelope(lines)
+        authorize(self.actor(), Permission.SUBJECT_MANAGE)
+        return show_page(self, subjects_list, reference=request.query_params.get("reference", ""))
 
     @describe("subjects_create", SubjectDetailSchema, status=201, request=SubjectInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:

@@ -1,7 +1,6 @@
 """subscriptions/ and contracts/ of the REST API: the two sides of an agreement on a pack."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,11 +13,11 @@ from governance.access.decisions.services import authorize
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, page_of
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, JobSchema
-from governance.api.pages import CursorPages
+from governance.api.pages import show_page
 from governance.api.schema import NullTextField, Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
-from governance.errors import FieldError, Invalid
 from governance.personas.selectors import persona_get
+from governance.text_values import read_month
 from governance.vocabulary import Permission
 from vault.api.fields import ContentField
 from vault.api.inputs import make_label_field
@@ -215,10 +214,8 @@ class SubscriptionsView(ApiView):
     @describe("subscriptions_list", page_of(SubscriptionSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the organisation's subscriptions to packs, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages(request)
-        return pages.envelope(subscriptions_list(actor=actor, pages=pages))
+        authorize(self.actor(), Permission.MEMORY_READ)
+        return show_page(self, subscriptions_list)
 
     @describe(
         "subscriptions_create",
@@ -288,9 +285,7 @@ class SubscriptionInvocationsView(ApiView):
     @describe("subscriptions_invocations", page_of(InvocationSchema), parameters=PAGE, may=[404])
     def get(self, request: Request, subscription_id: UUID) -> object:
         """List the calls that returned memories of the pack, newest first. The publisher has the same list."""
-        pages = CursorPages(request)
-        rows = reads_list(actor=self.actor(), subscription_id=subscription_id, pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, reads_list, subscription_id=subscription_id)
 
 
 class SubscriptionUpgradeView(ApiView):
@@ -350,10 +345,8 @@ class ContractsView(ApiView):
     @describe("contracts_list", page_of(ContractSchema), parameters=PAGE)
     def get(self, request: Request) -> object:
         """List the contracts of the organisation's own publications, newest first."""
-        actor = self.actor()
-        authorize(actor, Permission.STORE_MANAGE)
-        pages = CursorPages(request)
-        return pages.envelope(contracts_list(actor=actor, pages=pages))
+        authorize(self.actor(), Permission.STORE_MANAGE)
+        return show_page(self, contracts_list)
 
 
 class ContractDetailView(ApiView):
@@ -367,9 +360,7 @@ class ContractInvocationsView(ApiView):
     @describe("contracts_invocations", page_of(InvocationSchema), parameters=PAGE, may=[404])
     def get(self, request: Request, contract_id: UUID) -> object:
         """List the subscriber's reads as reported so far, newest first: numbers and times, no content."""
-        pages = CursorPages(request)
-        rows = contract_reads(actor=self.actor(), contract_id=contract_id, pages=pages)
-        return pages.envelope(rows)
+        return show_page(self, contract_reads, contract_id=contract_id)
 
 
 class ContractInvoiceView(ApiView):
@@ -379,7 +370,7 @@ class ContractInvoiceView(ApiView):
         actor = self.actor()
         with self.after(lambda: contract_get(actor=actor, contract_id=contract_id)):
             refuse_unknown_parameters(request, "month")
-            month = _parse_month(request.query_params.get("month", ""))
+            month = read_month(request.query_params.get("month", ""))
         return contract_invoice(actor=actor, contract_id=contract_id, month=month)
 
 
@@ -409,15 +400,6 @@ def _make_check(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
         authorize(view.actor(), Permission.STORE_MANAGE)
 
     return ask
-
-
-def _parse_month(text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise Invalid(errors=[FieldError("month", "a month such as 2026-11 is needed")]) from error
 
 
 def _read_selection(body: dict[str, Any], present: Selection) -> Selection:

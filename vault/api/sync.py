@@ -18,6 +18,7 @@ from governance.api.pages import whole_list
 from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import Conflict, FieldError, Invalid
+from governance.text_values import read_uuid
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.exchange.sync.peers import (
@@ -234,7 +235,7 @@ class SyncMemoriesView(ApiView):
         return memories_list_for_peer(
             actor=actor,
             namespace=request.query_params.get("namespace", ""),
-            after=_read_uuid("after", after) if after is not None else None,
+            after=read_uuid(after, "after", "an id of a memory") if after is not None else None,
         )
 
 
@@ -248,7 +249,7 @@ class SyncReadView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         body = self.read_body()
-        known = {_read_uuid("memories", text): number for text, number in body["memories"].items()}
+        known = {read_uuid(text, "memories", "an id of a memory"): number for text, number in body["memories"].items()}
         sent = memories_open_for_peer(actor=actor, namespace=body["namespace"], known=known)
         return Response({"results": _first_results([sent_json(memory) for memory in sent])})
 
@@ -272,14 +273,6 @@ class SyncWriteView(ApiView):
 
 def _convert_direction(body: dict[str, Any]) -> dict[str, Any]:
     return body | ({"direction": SyncDirection(body["direction"])} if "direction" in body else {})
-
-
-def _read_uuid(name: str, text: str) -> UUID:
-    """Read the id. Raises Invalid."""
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise Invalid(errors=[FieldError(name, "an id of a memory")]) from error
 
 
 def _read_change(place: str, body: dict[str, Any]) -> Change:

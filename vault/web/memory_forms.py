@@ -12,7 +12,7 @@ from django.utils import timezone
 from governance.access.grants.selectors import find_object_by_name
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid, NotFound
-from governance.time_range import check_moment
+from governance.text_values import read_local_time
 from governance.web.pagination import number_or_none, uuid_or_none
 from vault.namespaces.rules import PathError, check_path
 
@@ -83,12 +83,7 @@ def member_read(kind: type[Kind], form: QueryDict, name: str) -> Kind:
 
 def day_read(form: QueryDict, name: str) -> datetime | None:
     """Read a date, or a date and time, in the reader's time zone; None for an empty field. Raises Invalid."""
-    text = form.get(name, "").strip()
-    try:
-        moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
-    except ValueError as error:
-        raise Invalid(errors=[FieldError(name, "a date such as 2027-01-31")]) from error
-    return check_moment(moment, name) if moment else None
+    return read_local_time(form.get(name, "").strip(), name, "a date such as 2027-01-31")
 
 
 def moment_format(moment: datetime | None) -> str:

@@ -20,6 +20,7 @@ from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid, NamespaceNotEmpty
 from governance.pages import First
 from governance.personas.selectors import personas_list
+from governance.text_values import read_uuid
 from governance.vocabulary import Action, Permission
 from governance.web.access_words import ACTIONS
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
@@ -303,10 +304,7 @@ def _read_quota(form: QueryDict) -> int | None:
 
 
 def _read_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError as error:
-        raise Invalid(errors=[FieldError("owner", _("choose one"))]) from error
+    return read_uuid(text, "owner", _("choose one")) if text else None
 
 
 def _describe_fault(failure: Invalid | Conflict) -> str:

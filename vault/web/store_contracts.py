@@ -1,6 +1,5 @@
 """The publisher's pages: subscribers of the organisation's packs, their reads, invoices, revocations."""
 
-from datetime import UTC, datetime
 from http import HTTPStatus
 from uuid import UUID
 
@@ -11,7 +10,8 @@ from django.utils.translation import gettext as _
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.errors import FieldError, Invalid
+from governance.errors import Invalid
+from governance.text_values import read_month
 from governance.vocabulary import Permission
 from governance.web.pages import draw, post_page, safe_page, see_other
 from governance.web.pagination import NewestOf
@@ -68,7 +68,7 @@ def allow(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponse
 def invoice(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """Return the invoice of a `month` such as 2026-11, by default the present one, as a Markdown file."""
     contract_get(actor=actor, contract_id=contract_id)
-    made = contract_invoice(actor=actor, contract_id=contract_id, month=_parse_month(request.GET.get("month", "")))
+    made = contract_invoice(actor=actor, contract_id=contract_id, month=read_month(request.GET.get("month", "")))
     disposition = f'attachment; filename="invoice-{made.bill.number}.md"'
     headers = {"Content-Disposition": disposition}
     return HttpResponse(made.document, content_type="text/markdown; charset=utf-8", headers=headers)
@@ -85,13 +85,3 @@ def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: 
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
     return draw(request, "vault/store/contract.html", context, status=status)
-
-
-def _parse_month(text: str) -> datetime | None:
-    """Parse the month; None if it is empty. Raises Invalid."""
-    if not text:
-        return None
-    try:
-        return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise Invalid(errors=[FieldError("month", "a month such as 2026-11 is needed")]) from error
