@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
+from governance.api.representations import time_json
 from governance.vocabulary import PersonaKind, PrincipalKind, RoleName, Scope
 
 Reader = Callable[[Any], Any]
@@ -17,6 +18,7 @@ PLAIN: dict[type, Reader] = {
     serializers.IntegerField: int,
     serializers.FloatField: float,
     serializers.BooleanField: bool,
+    serializers.DateTimeField: lambda moment: moment if isinstance(moment, str) else time_json(moment),
 }
 
 
