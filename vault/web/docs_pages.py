@@ -79,6 +79,7 @@ SECTIONS = (
         (
             Entry("readme", _("Settings and commands")),
             Entry("production", _("Production")),
+            Entry("scaling", _("Scaling")),
             Entry("operations", _("Operations")),
             Entry("metrics", _("Metrics")),
             Entry("threat-model", _("Threat model")),
