@@ -25,6 +25,7 @@ from governance.jobs.registry import handler
 from governance.keys.services import key_store
 from governance.keys.signing_keys import signing_key
 from governance.models import Job, Member, OutboxEvent, Schedule, Tenant
+from governance.shared_files import shared_files_discard
 from governance.vocabulary import PrincipalKind, Topic, Verb, Weight
 from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
 from vault.deletion.rows import refuse_held, tenant_counts
@@ -103,9 +104,10 @@ def rows_erase(most: int = PART) -> int:
 
 
 def blobs_delete(tenant_id: UUID) -> None:
-    """Delete the tenant's archived content. Raises BlobStoreUnavailable."""
+    """Delete the tenant's archived content, and the files that machines share. Raises BlobStoreUnavailable."""
     store = blob_store()
     store.delete([entry.name for entry in store.entries(f"{tenant_id}/")])
+    shared_files_discard(tenant_id)
 
 
 def tenant_close(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]) -> dict[str, Any]:

@@ -94,6 +94,12 @@ def blob_store() -> BlobStore:
     return choose_blob_store(settings.MEMOS_BLOB_STORE, Path(settings.DATA_DIR))
 
 
+def find_shared_store() -> BlobStore | None:
+    """The blob store that machines share; None where it is a folder of this machine."""
+    store = blob_store()
+    return store if store.is_remote else None
+
+
 def choose_blob_store(choice: BlobStoreChoice, data_dir: Path) -> BlobStore:
     """The store that is chosen; a folder of `data_dir` where none is."""
     if not choice.bucket:

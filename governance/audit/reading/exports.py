@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,6 +24,7 @@ from governance.jobs.selectors import JobView, job_view
 from governance.jobs.services import job_create
 from governance.models import AuditEntry, Job
 from governance.pages import Pages
+from governance.shared_files import file_fetch, file_share, shared_files_tidy
 from governance.vocabulary import ExportFormat, JobStatus, Permission, Topic, Verb
 
 TIME_LIMIT = timedelta(hours=1)
@@ -95,7 +96,7 @@ def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
 
 
 def export_file(*, actor: Actor, export_id: UUID) -> Path:
-    """Return the path of the actor's own finished export.
+    """Return the path of the actor's own finished export, which another machine may have written.
 
     Raises Forbidden; NotFound (also if it has expired); Conflict if it is not finished. Writes: AuditEntry.
     """
@@ -105,9 +106,10 @@ def export_file(*, actor: Actor, export_id: UUID) -> Path:
         view = _view(job_view(job), job.settings)
         if view.status != JobStatus.SUCCEEDED:
             raise Conflict(f"The export is {view.status}.")
-        path = export_path(actor.tenant_id, view.id)
-        if not path.exists():
-            raise NotFound("The file of this export is gone: its time is over.")
+    path = export_path(actor.tenant_id, view.id)
+    if not path.exists() and not file_fetch(actor.tenant_id, view.id, path):
+        raise NotFound("The file of this export is gone: its time is over.")
+    with acting(actor):
         _record(actor, Verb.AUDIT_EXPORT_READ, view.id, size=view.size)
     return path
 
@@ -143,6 +145,7 @@ def export_run(run: JobRun) -> Callable[[], Step]:
         form=ExportFormat(run.settings.get("format", ExportFormat.JSONL)),
         progress=lambda part: run.report(int(part * 100), 100),
     )
+    file_share(run.actor.tenant_id, run.job_id, export_path(run.actor.tenant_id, run.job_id))
 
     def write() -> Step:
         _record(run.system, Verb.AUDIT_EXPORT_FINISHED, run.job_id, status=JobStatus.SUCCEEDED, rows=written.rows)
@@ -152,13 +155,17 @@ def export_run(run: JobRun) -> Callable[[], Step]:
 
 
 def exports_tidy() -> int:
-    """Delete the expired export files of all tenants; return their number. Their rows stay."""
+    """Delete the expired export files of all tenants, and their shared parts; return their number. Their rows stay.
+
+    Raises Unavailable.
+    """
     removed = 0
     oldest = datetime.now().timestamp() - timedelta(days=settings.AUDIT_EXPORT_DAYS).total_seconds()
     for path in (settings.DATA_DIR / "exports").glob("*/*"):
         if path.stat().st_mtime < oldest:
             path.unlink(missing_ok=True)
             removed += 1
+    shared_files_tidy(datetime.fromtimestamp(oldest, UTC))
     return removed
 
 
