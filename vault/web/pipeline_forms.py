@@ -14,6 +14,7 @@ from vault.pipelines.rules import MOST_DAYS, Step
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 
+SEPARATOR = re.compile("[,，]")
 REFERENCE = re.compile(r"\$(\d{1,2})(?=\.(?:ids|text)\b)")
 OPERATIONS: dict[str, Promise] = {
     "list": gettext_lazy("List memories"),
@@ -73,7 +74,7 @@ class TagsField(forms.CharField):
         return ", ".join(value) if isinstance(value, list | tuple) else value
 
     def clean(self, value: Any) -> Any:
-        return [tag.strip() for tag in re.split("[,，]", super().clean(value)) if tag.strip()]
+        return [tag.strip() for tag in SEPARATOR.split(super().clean(value)) if tag.strip()]
 
 
 def _number(label: Any, most: int) -> Callable[[], forms.Field]:

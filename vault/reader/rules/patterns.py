@@ -14,24 +14,35 @@ _I = (
 )
 _WHO = r"(?:我们?|他们?|她们?|[\u4e00-\u9fff]{2,4})"
 
+_AUXILIARY = (
+    "is|am|are|was|were|do|does|did|can|could|will|would|should|has|have|had|must|may|might"  # before its subject
+)
+_OPENING = r"^(?:and |but |so |ok |okay |well |oh |hey |wow |also )*"
 QUESTION_START = _join_patterns(
-    r"^(?:and |but |so |ok |okay |well |oh |hey |wow |also )*(?:what|when|where|who|whom|whose|which|why|how)"
-    r"(?:'s|'re|'d| is| are| was| were| do| does| did| can| could| will| would| should| has| have| had| about"
-    r"| many| much| long| old| often| far| come)\b",
+    rf"{_OPENING}(?:what|wat|when|where|who|whom|whose|which|why|how)"
+    rf"(?:'s|s|'re|'d|'ve| (?:{_AUXILIARY})| about| many| much| long| old| often| far| come)\b",
+    # "what big things do I have", "which animals we got": without a mark, the kind of thing is asked for first.
+    rf"{_OPENING}(?:what|wat|which|whose)(?: [\w'-]+){{1,4}}? (?:{_AUXILIARY})(?:n't)? "
+    r"(?:i|you|we|they|he|she|it|there|my|our)\b",
+    rf"{_OPENING}(?:what|wat|which) \w+ (?:i|you|we|they)(?:'ve)? (?:got|have|need)\b",
     r"^(?:and |but |so |ok |okay |well |oh |hey )*(?:do|does|did|can|could|would|will|are|is|was|were|have|has"
     r"|should|shall|may)"
     r"(?:n't)? (?:you|i|we|they|he|she|it|there|this|that|my|your|the)\b",
-    r"^(?:any idea|tell me (?:what|when|where|who|which|why|how|about))\b",
+    r"^(?:any idea|(?:tell|remind) me (?:what|when|where|who|which|why|how|about)|(?:list|sum up) my)\b",
+    r"^any(?:thing|one|body)?\b(?!.*\b(?:is|are|was|works?|will|would|can|goes|helps?)\b)",
 )
+_ASKED_HAN = "什[么麼]|怎[么麼]|啥|咋|[干幹]嘛|哪[里裡儿兒個个些几幾不行]|谁|誰|多少|几[点个岁月号只条口位次]"
 CHINESE_QUESTION = _join_patterns(
     r"(?<![什怎那这多要])[么麼]\W*$",
     r"^(?:请问|請問|什么|什麼|怎么|怎麼|怎样|为什么|為什麼|哪|谁[^都也]|多少|多久|何时|是否|几[点个岁月号]|有没有|是不是|能不能|会不会|要不要)",
-    r"[你您](?:们|們)?[^\uff0c,]{0,12}(?:什么|什麼|怎么|怎麼|哪[里裡儿个些]|谁|誰|多少|几[点个岁月号]|为什么)(?![都也])",
+    rf"[你您我咱](?:们|們)?[^\uff0c,]{{0,14}}(?:{_ASKED_HAN}|为什么)(?![都也的])",
     r"(?:是不是|有没有|能不能|会不会|要不要|好不好|行不行|对不对)\W*$",
-    r"(?:是|在|叫|去|做|吃|有)(?:什么|什麼|谁|誰|哪[里裡儿]|多少)(?:名字|时候|地方|人)?\W*$",
+    rf"(?:{_ASKED_HAN}|多[久高大重远])(?:名字|时候|地方|人|东西|事)?(?:嘛|呢|呀|啊|来着|來著)?\W*$",
 )
 CHINESE_NOT_ASKING = _join_patterns(
-    r"不知道|不记得|没有?什么|知道.{0,100}(?:什么|谁|哪|怎么)", r"(?:什么|谁|哪[里儿个])[^\uff0c,]{0,4}[都也]"
+    r"不知道|不记得|忘[记了]|至于|看看|知道.{0,100}(?:什么|谁|哪|怎么)",
+    r"(?:什么|啥|谁|哪[里儿个])[^\uff0c,]{0,4}[都也]",
+    r"没有?(?:什么|什麼|啥|谁|多少|哪)|[点些個个](?:什么|什麼|啥)|(?<![干幹做])(?:什么|什麼|啥)的|不管|不论|无论|無論|随便|隨便|任何",
 )
 
 SMALL_TALK = _join_patterns(
