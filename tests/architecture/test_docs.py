@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.core.management import get_commands
 
-from memos_web.config import KNOWN_VARIABLES, OF_CLIENTS
+from memos_web.config import KNOWN_VARIABLES, OF_CLIENTS, OF_ENGINE
 from tests.harness.cases import each_case
 from tests.harness.servers import ROOT
 
@@ -45,7 +45,12 @@ def test_every_relative_link_leads_somewhere(path: Path) -> None:
 @each_case("path", [*DOCUMENTS, *OTHERS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_setting_that_is_named_is_read(path: Path) -> None:
     named = set(re.findall(r"\bMEMOS_[A-Z_]+[A-Z]\b", path.read_text(encoding="utf-8")))
-    assert named <= KNOWN_VARIABLES | OF_CLIENTS
+    assert named <= KNOWN_VARIABLES | OF_CLIENTS | OF_ENGINE
+
+
+def test_the_engine_reads_the_settings_that_the_product_ignores() -> None:
+    source = (ROOT / "engine" / "memos_engine" / "settings.py").read_text(encoding="utf-8")
+    assert set(re.findall(r'"(MEMOS_ENGINE_[A-Z_]+)"', source)) == OF_ENGINE
 
 
 def test_the_readme_lists_every_setting() -> None:
@@ -98,9 +103,15 @@ def test_every_file_and_test_that_is_named_exists(path: Path) -> None:
 
 def test_every_direct_dependency_has_its_line_and_no_other_has() -> None:
     file = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    project, groups = file["project"], [*file["dependency-groups"].values()]
-    extras = [requirement for extra in [*project["optional-dependencies"].values(), *groups] for requirement in extra]
-    direct = {re.split(r"[\[=<>~; ]", requirement)[0].lower() for requirement in [*project["dependencies"], *extras]}
+    engine = tomllib.loads((ROOT / "engine" / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = engine["dependency-groups"].values()
+    required = [
+        requirement
+        for project in (file["project"], engine["project"])
+        for extra in [project["dependencies"], *project["optional-dependencies"].values(), *groups]
+        for requirement in extra
+    ]
+    direct = {re.split(r"[\[=<>~; ]", requirement)[0].lower() for requirement in required}
     lines = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| ([a-z][\w-]*) \|", lines, flags=re.MULTILINE)
     assert sorted(name for name in listed if name != "package") == sorted(direct)

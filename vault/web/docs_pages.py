@@ -48,6 +48,7 @@ SECTIONS = (
             Entry("guides/tenants-and-keys", _("Tenants and keys")),
             Entry("guides/policies", _("Set a policy")),
             Entry("guides/audit", _("Check the audit log")),
+            Entry("guides/kernel", _("Caches and adapters")),
             Entry("mcp", _("Agents over MCP")),
             Entry("python-client", _("Python client")),
             Entry("typescript-client", _("TypeScript client")),

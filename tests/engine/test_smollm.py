@@ -1,4 +1,4 @@
-"""Turns with a real language model: SmolLM2 of `make smollm`, where it is installed."""
+"""Turns with a real language model: SmolLM2 on the local engine, where it is installed."""
 
 import os
 import subprocess
@@ -15,11 +15,11 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.chat.rules import UNSUPPORTED
 
-ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = ROOT / ".venv-smollm"  # its model is prepared there once, for all test runs
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = ROOT / "engine" / ".venv"  # its model is prepared there once, for all test runs
 
-pytestmark = [pytest.mark.full, pytest.mark.apart((ENVIRONMENT / ".filled").exists(), "make smollm")]
-NAME = "SmolLM2-135M-Instruct"
+pytestmark = [pytest.mark.full, pytest.mark.apart((ENVIRONMENT / ".filled").exists(), "make engine-environment")]
+NAME, TOKEN = "SmolLM2-135M-Instruct", "a token of this test"
 START_SECONDS = 300
 
 
@@ -28,10 +28,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base address of a served SmolLM2."""
     port = free_port()
     log = tmp_path_factory.mktemp("smollm") / "log"
-    command = [str(ENVIRONMENT / "bin" / "python"), str(ROOT / "scripts" / "smollm.py"), "--port", str(port)]
-    environ = {**os.environ, "MEMOS_DATA_DIR": str(ENVIRONMENT), "OMP_NUM_THREADS": "1"}
+    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "memos_engine", "--port", str(port)]
+    environ = {**os.environ, "MEMOS_DATA_DIR": str(ENVIRONMENT), "MEMOS_ENGINE_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}
     with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environ)
+        process = subprocess.Popen(command, cwd=ROOT / "engine", stdout=output, stderr=output, env=environ)
     try:
         wait_until(
             lambda: _answers(f"http://127.0.0.1:{port}/health"),
@@ -54,7 +54,7 @@ def _answers(url: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def model(address: str) -> Iterator[None]:
-    with override_settings(MEMOS_LLM=LlmChoice(url=address, key="none", model=NAME, reads=False)):
+    with override_settings(MEMOS_LLM=LlmChoice(url=address, key=TOKEN, model=NAME, reads=False)):
         yield
 
 

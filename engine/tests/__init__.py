@@ -1,0 +1,1 @@
+"""Tests of the engine, with tiny models of random weights."""
