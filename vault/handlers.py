@@ -13,6 +13,7 @@ from governance.actor import Actor
 from governance.outbox.routes import EventHandler, Payload, Write, event_handler
 from governance.vocabulary import Topic, Weight
 from vault.content.blobs import with_blobs
+from vault.conversion import jobs as conversion
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import deletion_job
 from vault.embeddings import model_change
@@ -21,6 +22,7 @@ from vault.exchange import services as exchange
 from vault.exchange.event_exports import exports_start
 from vault.exchange.sync import sync_job as sync
 from vault.exchange.uploads import uploads_expire
+from vault.forms.services import forms_drop
 from vault.graph.jobs import cubes_link
 from vault.index.statistics import statistics_count
 from vault.jobs import memory_additions, namespace_move, restoration, sessions
@@ -53,6 +55,7 @@ JOBS = (
     memory_additions,
     behaviour,
     comparison,
+    conversion,
     contradictions,
     duplicates,
     erasure,
@@ -116,6 +119,7 @@ event_handler(Topic.UPLOADS_DUE)(uploads_expire)
 event_handler(Topic.DIGESTS_DUE)(digests_send)
 event_handler(Topic.BLOBS_DUE, batch=1)(archive.blobs_move)  # each round looks at all memories of a task
 event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)
+event_handler(Topic.FORMS_DROPPED)(forms_drop)
 event_handler(Topic.STORE_CHANGED, weight=Weight.INTERACTIVE)(subscribers_inform)
 event_handler(Topic.STORE_READ)(reads_report)
 event_handler(Topic.STORE_RATED)(ratings_report)

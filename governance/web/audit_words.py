@@ -126,6 +126,8 @@ PHRASES: dict[str, Promise] = {
     Verb.WEBHOOK_TESTED: gettext_lazy("tested %(what)s"),
     Verb.WEBHOOK_ROTATED: gettext_lazy("made a new secret for %(what)s"),
     Verb.PIPELINE_RUN: gettext_lazy("ran a pipeline on %(what)s"),
+    Verb.FORM_CHANGED: gettext_lazy("mounted, unmounted or pinned %(what)s"),
+    Verb.FORM_APPROVED: gettext_lazy("approved %(what)s"),
     Verb.QUOTA_CHANGED: gettext_lazy("changed the quota %(what)s"),
 }
 

@@ -43,6 +43,7 @@ KINDS: dict[str, Promise] = {
     Topic.BEHAVIOUR_UPDATE: _("Update heat and importance"),
     Topic.SUMMARIES_WRITE: _("Write summaries"),
     Topic.PIPELINE_RUN: _("Run a pipeline"),
+    Topic.FORM_BUILD: _("Make a cache or an adapter"),
 }
 MEANINGS: dict[str, Promise] = {
     Topic.MEMORIES_EXPORT: _("Notes memories for a download, and keeps the last exports."),

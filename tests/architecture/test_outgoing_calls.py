@@ -23,6 +23,7 @@ ALLOWED = {
     "vault/exchange/sync/client.py": "calls by that session",
     "vault/providers/openai_endpoint.py": "the client of models, with the transport",
     "vault/providers/openai_llm.py": "calls by that client",
+    "vault/providers/engines.py": "calls the engine's own calls, by the transport",
     "vault/providers/openai_embedder.py": "calls by that client",
     "vault/providers/blobs_s3.py": "signs requests by botocore, and sends them by the transport",
     "memos_web/management/checks.py": "asks the language model for `doctor`, by the transport",
@@ -48,6 +49,7 @@ BUILDERS = {
     "vault/exchange/sync/client.py": {"Session("},
     "vault/providers/openai_endpoint.py": {"OpenAI(", "Client("},
     "vault/providers/blobs_s3.py": {"S3Storage("},
+    "vault/providers/engines.py": {"Client("},
     "memos_web/management/checks.py": {"Client("},
     "memos_web/inside.py": {"AsyncClient("},
 }

@@ -78,7 +78,7 @@ def list_condition(actor: Actor, query: QueryDict) -> Q:
     if filters:
         condition &= filter_read(maker, filters)
     if asked.get("deleted") != "true" and not is_inactive:
-        kinds = {"semantic_type": {"in": chosen.get("semantic_type", [])}}
+        kinds = {name: {"in": chosen[name]} for name in ("semantic_type", "type") if chosen.get(name)}
         condition &= message_condition({"AND": [filters, kinds]})
     if "created_after" in asked:
         condition &= Q(created_at__gt=read_moment_or_date(asked["created_after"], "created_after"))

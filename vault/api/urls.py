@@ -13,6 +13,7 @@ from vault.api.exchange import (
     UploadsView,
 )
 from vault.api.feedback import FeedbackView
+from vault.api.forms import FormsView, MemoryFormView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.layers import (
     ConstantsView,
@@ -163,6 +164,8 @@ urlpatterns = [
     path("personas/<uuid:persona_id>/working-set/", WorkingSetView.as_view()),
     path("personas/<uuid:persona_id>/replay/", ReplayView.as_view()),
     path("personas/<uuid:persona_id>/settings/", ConstantsView.as_view()),
+    path("forms/", FormsView.as_view()),
+    path("forms/<uuid:form_id>/", MemoryFormView.as_view()),
     path("pipelines/", PipelinesView.as_view()),
     path("pipelines/run/", StepsRunView.as_view()),
     path("pipelines/<uuid:pipeline_id>/", PipelineView.as_view()),

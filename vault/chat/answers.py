@@ -8,7 +8,11 @@ from governance.database import release_connection
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import phrase
 from vault.endpoints.rules import Price, PricedModel
-from vault.providers.ports import Completion, ProviderUnavailable, ReaderDisconnected, TextDelta
+from vault.forms.payloads import salt_of
+from vault.forms.rules import Form, FormChoice
+from vault.forms.services import block_choose
+from vault.providers.ports import Completion, EngineUse, ProviderUnavailable, ReaderDisconnected, TextDelta
+from vault.providers.registry import llm
 from vault.vocabulary import EXTRACTIVE
 
 logger = logging.getLogger(__name__)
@@ -20,6 +24,7 @@ class Answering:
 
     model: PricedModel | None = None
     failed: tuple[str, ...] = ()
+    choice: FormChoice | None = None  # of the block of the prompt
 
     @property
     def price(self) -> Price:
@@ -42,9 +47,12 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
     for model in () if plan.reply is not None else plan.models:
         has_begun = False
         try:
-            for piece in _model_pieces(plan, model):
+            release_connection()  # a model may take minutes; others need the connection
+            is_engine = model.llm is llm()
+            choice = block_choose(plan.block, is_engine=is_engine) if plan.block else None
+            for piece in _model_pieces(plan, model, _use_of(plan, choice) if is_engine else None):
                 if not has_begun:
-                    yield Answering(model, tuple(failed))
+                    yield Answering(model, tuple(failed), choice)
                 has_begun = True
                 yield piece
         except ProviderUnavailable as failure:
@@ -59,9 +67,14 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
         yield TextDelta(f"\n{line}" if number else line)
 
 
-def _model_pieces(plan: TurnPlan, model: PricedModel) -> Iterator[TextDelta | Completion]:
-    release_connection()  # a model may take minutes; others need the connection
-    for piece in model.llm.stream(plan.messages):
+def _use_of(plan: TurnPlan, choice: FormChoice | None) -> EngineUse:
+    """Return what the installation's engine may use for this request and no other."""
+    caches = (plan.block.handle,) if plan.block and choice and choice.form is Form.CACHE else ()
+    return EngineUse(caches=caches, salt=salt_of(plan.actor.tenant_id))
+
+
+def _model_pieces(plan: TurnPlan, model: PricedModel, use: EngineUse | None) -> Iterator[TextDelta | Completion]:
+    for piece in model.llm.stream(plan.messages, use):
         if isinstance(piece, Completion) and plan.goal:
             yield TextDelta(f"\n\n{phrase(plan.question, 'goal')} [{plan.goal.marker}]")
         yield piece

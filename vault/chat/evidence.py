@@ -10,7 +10,7 @@ from vault.chat.selectors import RetrievedView, TurnView
 from vault.cubes.quotes import is_from_reader, localise_event
 from vault.cubes.selectors import CubeView
 from vault.layers.persona_scope import is_own_memory, is_own_speaker
-from vault.layers.working_set import STABLE, WORKING
+from vault.layers.working_set import BLOCK, STABLE, WORKING
 from vault.providers.ports import ChatMessage
 from vault.retrieval.fusion import NO_PARTS, Parts
 
@@ -49,6 +49,7 @@ def rebuild_prompt(
     ]
     tiers = {str(view.retrieved.memory_id): view.retrieved.tier for view in numbered}
     stable = [memory for memory in evidence if tiers[memory.source] == STABLE]
+    block = [memory for memory in evidence if tiers[memory.source] == BLOCK]
     others = sorted(evidence, key=lambda memory: tiers[memory.source] != WORKING)
     told = [PastTurn(turn.question, turn.answer) for turn in past if turn.question and turn.answer]
-    return prompt(asked, others, told, agent=agent, stable=stable)
+    return prompt(asked, others, told, agent=agent, stable=stable, block=block)

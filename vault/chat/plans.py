@@ -36,11 +36,12 @@ from vault.chat.selectors import Citation, Retrieved, Unused
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
+from vault.forms.selectors import Block, block_for_turn
 from vault.layers.own_facts import asked_group, belongs_to
 from vault.layers.persona import profile_read
 from vault.layers.persona_scope import is_own_memory
 from vault.layers.statements import FILLING, asked_fields, fills_field
-from vault.layers.working_set import STABLE, WORKING, WorkingItem, turn_working_set
+from vault.layers.working_set import BLOCK, STABLE, WORKING, WorkingItem, turn_working_set
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.recurrences import recurring_words
 from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, time_ranges_of
@@ -103,16 +104,18 @@ class TurnPlan:
     retrieved: tuple[Retrieved, ...] = ()
     stable: tuple[Evidence, ...] = ()  # of the working set, for a model: profile and pinned memories
     preloaded: tuple[Evidence, ...] = ()
+    block: Block | None = None  # mounted on the persona or the agent, at the head of the prompt
+    in_block: tuple[Evidence, ...] = ()
 
     @cached_property
     def given(self) -> list[Evidence]:
         """Return all memories that a model gets, each once, in their order."""
-        return list(dict.fromkeys((*self.stable, *self.preloaded, *self.evidence)))
+        return list(dict.fromkeys((*self.in_block, *self.stable, *self.preloaded, *self.evidence)))
 
     @cached_property
     def messages(self) -> list[ChatMessage]:
         """Return the prompt for a model."""
-        return prompt(self.asked, self.given, self.past, agent=self.agent, stable=self.stable)
+        return prompt(self.asked, self.given, self.past, agent=self.agent, stable=self.stable, block=self.in_block)
 
     @cached_property
     def extract(self) -> Extract:
@@ -173,7 +176,10 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     fitting = [hit for hit in about if hit.view.cube.id not in closed]
     within = _select_within_range(call, fitting, now)
     usable = put_messages(actor, within, hits, closed)
+    block = _load_block(actor, asked, closed)
+    mounted = [WorkingItem(view, "mounted", 1.0, BLOCK) for view in (block.views if block else ())]
     held = _load_working_set(actor, asked, _collect_ids(usable), closed, now)
+    held = [*mounted, *(item for item in held if item.view.cube.id not in {each.view.cube.id for each in mounted})]
     goal = _find_goal(actor, asked, call)
     quoted, others = (usable, []) if asked.models else _quoted_first(actor, call.rewritten, usable, goal)
     if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
@@ -190,6 +196,8 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         goal=evidence[str(goal.view.cube.id)] if goal else None,
         stable=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == STABLE),
         preloaded=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == WORKING),
+        block=block,
+        in_block=tuple(evidence[str(item.view.cube.id)] for item in mounted),
         asked=call.rewritten,
         intent=call.intent,
         stated=stated,
@@ -297,6 +305,12 @@ def _load_working_set(
         known=usable,
     )
     return [item for item in items if item.view.cube.id not in closed and is_current(_hold(item), now)]
+
+
+def _load_block(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID]) -> Block | None:
+    """Return the mounted block, unless a memory of it is not to be used: then what is left is found by the search."""
+    block = block_for_turn(actor=actor) if asked.models else None
+    return None if block is None or closed & {view.cube.id for view in block.views} else block
 
 
 def _hold(item: WorkingItem) -> Hit:

@@ -140,17 +140,18 @@ def prompt(
     *,
     agent: Agent | None = None,
     stable: Sequence[Evidence] = (),
+    block: Sequence[Evidence] = (),
 ) -> list[ChatMessage]:
     """Return the messages for a chat model. agent: the agent that it speaks as; stable: memories that do not depend on
-    the question.
+    the question; block: those that may be a cache, and so stand first.
 
-    What stays the same from turn to turn comes first, so that a server's prefix cache holds it: instructions, agent and
-    stable memories, earlier turns; then the other memories and the question. The system message is the same for every
-    tenant: all text by people, even names, is data in the users' messages.
+    What stays the same from turn to turn comes first, so that a server's prefix cache holds it: instructions, block,
+    agent and stable memories, earlier turns; then the other memories and the question. The system message is the same
+    for every tenant: all text by people, even names, is data in the users' messages.
     """
     head = [json.dumps({"answer_as": agent.name, "profile": dict(agent.profile)}, ensure_ascii=False)] if agent else []
-    head += [_quoted_line(memory) for memory in stable]
-    first = {memory.marker for memory in stable}
+    head = [*map(_quoted_line, block), *head, *(_quoted_line(memory) for memory in stable)]
+    first = {memory.marker for memory in (*block, *stable)}
     lines = [_quoted_line(memory) for memory in evidence if memory.marker not in first]
     quoted = "\n".join(lines) or "No memory was found."
     said = [(turn.question, MARKER.sub("", turn.answer)) for turn in past]
@@ -160,6 +161,12 @@ def prompt(
     for at, (_, answer) in enumerate(said):
         messages += [ChatMessage(ChatRole.USER, asked[at]), ChatMessage(ChatRole.ASSISTANT, answer)]
     return [*messages, ChatMessage(ChatRole.USER, asked[-1])]
+
+
+def block_prompt(block: Sequence[Evidence]) -> list[ChatMessage]:
+    """Return the beginning of every prompt with this block: what its cache holds."""
+    text = "".join(f"{_quoted_line(memory)}\n" for memory in block)
+    return [ChatMessage(ChatRole.SYSTEM, INSTRUCTIONS), ChatMessage(ChatRole.USER, text)]
 
 
 def count_past_turns(sizes: Sequence[int]) -> int:

@@ -80,7 +80,8 @@ class Retrieved:
     """A memory that was found for a question. score, and each of `parts`: 0..1; tokens: of its text.
 
     marker: its number among the memories offered to the answer; 0 with a `reason` if it was dropped. tier: of the
-    working set, empty for a result of the search; why: the reason why the working set had it.
+    working set, empty for a result of the search; why: the reason why the working set had it. form: in which a model
+    got it (vault.forms.rules), with its reason and the estimated seconds to the first token in both forms.
     """
 
     memory_id: UUID
@@ -92,6 +93,10 @@ class Retrieved:
     reason: str
     tier: str = ""
     why: str = ""
+    form: str = "text"
+    form_reason: str = ""
+    text_seconds: float = 0.0
+    cache_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Storing of turns: question, answer and stated facts each become a memory; the turn has the citations."""
 
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -12,12 +13,15 @@ from governance.vocabulary import Permission, Verb
 from vault.chat.answers import Answering
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import Extract, count_tokens_used, markers_in
-from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved, message_ids_of
+from vault.chat.selectors import Citation, Retrieved, TurnView, conversation_locate, load_retrieved, message_ids_of
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.builder import TextIndexes, texts_index
+from vault.forms.rules import Form, FormChoice
+from vault.forms.services import form_count_use
 from vault.layers.services import turn_append
+from vault.layers.working_set import BLOCK
 from vault.models import Conversation, Turn
 from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion
@@ -82,12 +86,13 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             failed_models=list(answer.answering.failed),
             end=answer.end,
             intent=plan.intent,
-            retrieved=[asdict(row) | {"memory_id": str(row.memory_id)} for row in plan.retrieved],
+            retrieved=[_encode_retrieved(row, answer.answering.choice) for row in plan.retrieved],
             goal_id=UUID(plan.goal.source) if plan.goal else None,
         )
         turn_append(actor=actor, conversation=row, asked=asked, answered=answered)
         tokens_add(actor, prompt_tokens + completion_tokens, usage_count)
         turn.save(force_insert=True)
+        _count_form(plan, answer.answering.choice)
         Conversation.objects.filter(id=row.id).update(updated_at=Now())
         record(
             actor=actor,
@@ -98,6 +103,25 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
         )
     shown = said if answered.words.quotes else answered.content
     return _stored_view(turn, asked.content, shown, tuple(cited))
+
+
+def _encode_retrieved(row: Retrieved, choice: FormChoice | None) -> dict[str, Any]:
+    if row.tier == BLOCK and choice is not None:
+        row = replace(
+            row,
+            form=choice.form,
+            form_reason=choice.reason,
+            text_seconds=choice.text_seconds,
+            cache_seconds=choice.cache_seconds,
+        )
+    return asdict(row) | {"memory_id": str(row.memory_id)}
+
+
+def _count_form(plan: TurnPlan, choice: FormChoice | None) -> None:
+    """Count a block that entered as a cache. Writes: MemoryForm?."""
+    if plan.block is not None and choice is not None and choice.form is Form.CACHE:
+        saved = choice.text_seconds - choice.cache_seconds
+        form_count_use(plan.block.form.id, tokens=plan.block.form.tokens, seconds=saved)
 
 
 def answer_make(plan: TurnPlan, said: str, completion: Completion, answering: Answering, end: TurnEnd) -> TurnAnswer:

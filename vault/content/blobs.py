@@ -24,10 +24,10 @@ from governance.database import run_again
 from governance.errors import Reread
 from governance.outbox.services import emit
 from governance.vocabulary import Topic
-from vault.models import Cube, CubeVersion, StateTransition
+from vault.models import Cube, CubeVersion, MemoryForm, StateTransition
 from vault.providers.ports import BlobStoreUnavailable
 from vault.providers.registry import blob_store
-from vault.vocabulary import State
+from vault.vocabulary import MemoryType, State
 
 FORMAT = 2  # of a reference; sealed bytes begin with another (governance.keys.rules)
 REFERENCE = struct.Struct("!B32sI")
@@ -162,6 +162,8 @@ def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> N
 
     A recalled version may have a blob although no row refers to it. Writes: OutboxEvent …, if blobs may exist.
     """
+    if cube.type != MemoryType.PLAINTEXT:
+        payload_forget(actor, cube)
     has_blobs = any(_blob_ref_of(version) for version in versions)
     if not has_blobs and not StateTransition.objects.filter(cube_id=cube.id, to_state=State.ARCHIVED).exists():
         return
@@ -169,6 +171,17 @@ def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> N
     for start in range(0, len(numbers), AT_ONCE):
         part = numbers[start : start + AT_ONCE]
         emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(cube.id), "numbers": part})
+
+
+def payload_forget(actor: Actor, cube: Cube) -> None:
+    """Delete the row of a cache or adapter, and request the deletion of its payload in the blob store and the engine.
+
+    Writes: OutboxEvent …; deletes MemoryForm.
+    """
+    for form in MemoryForm.objects.filter(tenant_id=cube.tenant_id, cube_id=cube.id):
+        emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(form.id), "numbers": [0]})
+        emit(actor=actor, topic=Topic.FORMS_DROPPED, payload={"form": str(form.id)})
+        form.delete()
 
 
 def _blob_ref_of(version: CubeVersion) -> BlobRef | None:

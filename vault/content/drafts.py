@@ -9,7 +9,17 @@ from uuid import UUID
 
 from governance.errors import Invalid
 from vault.content.words import Metadata, Quote
-from vault.vocabulary import AccessLevel, Layer, MessageRole, Modality, SemanticType, Sensitivity, Source, SourceKind
+from vault.vocabulary import (
+    AccessLevel,
+    Layer,
+    MemoryType,
+    MessageRole,
+    Modality,
+    SemanticType,
+    Sensitivity,
+    Source,
+    SourceKind,
+)
 
 
 class Unset(Enum):
@@ -60,6 +70,7 @@ class CubeDraft:
     semantic_type: SemanticType = SemanticType.FACT
     layer: Layer = Layer.LONG_TERM
     modality: Modality = Modality.TEXT
+    type: MemoryType = MemoryType.PLAINTEXT
     source: Source = Source.API
     trust: float = OWN_TRUST
     reader: str = "verbatim"

@@ -6,6 +6,7 @@
 | the same, cold | vault_posting | none |
 | archived | vault_archivedposting | none |
 | merged, expired, deleted, in quarantine | none | none |
+| caches and adapters | none | none |
 
 Code that changes the state of a memory, deletes or restores it calls `index_cubes` in the same transaction. Searches
 leave out expired memories until `unindex_expired_cubes` removes them from the index.
@@ -25,7 +26,7 @@ from vault.cubes.writer.builder import rebuild_postings
 from vault.index.postings import postings_delete_many, postings_insert
 from vault.index.statistics import namespaces_measure
 from vault.models import Cube, CubeVersion, Embedding
-from vault.vocabulary import State, Tier
+from vault.vocabulary import MemoryType, State, Tier
 
 SEARCHABLE = frozenset({State.GENERATED, State.ACTIVATED})
 # A search leaves out by id the expired memories that are still indexed, up to MOST_EXPIRED. They leave the index many
@@ -50,7 +51,12 @@ class Partition(Enum):
 
 def partition_of(cube: Cube, now: datetime) -> Partition:
     """Return the index that finds a memory at `now`, by the table above. Pure."""
-    if cube.is_quarantined or cube.deleted_at is not None or (cube.expires_at is not None and cube.expires_at <= now):
+    if (
+        cube.type != MemoryType.PLAINTEXT
+        or cube.is_quarantined
+        or cube.deleted_at is not None
+        or (cube.expires_at is not None and cube.expires_at <= now)
+    ):
         return Partition.NONE
     if cube.state in SEARCHABLE:
         return Partition.SEARCHABLE

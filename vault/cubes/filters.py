@@ -233,9 +233,18 @@ def filter_refuse_empty(body: Mapping[str, Any]) -> None:
 def message_condition(body: Any) -> Q:
     """Return the condition of lists and searches on dialogue-only messages: greetings, questions, assistants' replies.
 
-    It excludes them unless the filter `body` asks for `semantic_type` `dialogue` or names `dialogue_only`.
+    It excludes them unless the filter `body` asks for `semantic_type` `dialogue` or names `dialogue_only`, and excludes
+    caches and adapters unless it names `type`.
     """
-    return Q() if asks_for_messages(body) else Q(is_dialogue_only=False)
+    texts = Q() if names_type(body) else Q(type=MemoryType.PLAINTEXT)
+    return texts if asks_for_messages(body) else texts & Q(is_dialogue_only=False)
+
+
+def names_type(body: Any) -> bool:
+    """Return whether a filter names `type`: otherwise caches and adapters are not listed."""
+    if isinstance(body, list):
+        return any(map(names_type, body))
+    return isinstance(body, Mapping) and ("type" in body or any(map(names_type, body.values())))
 
 
 def asks_for_messages(body: Any, *, is_excluded: bool = False) -> bool:

@@ -21,7 +21,7 @@ from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
 from vault.cubes.holds import terms_open
 from vault.cubes.lookup import locate_readable
-from vault.models import CubeVersion, Hold, HoldCube, HoldReleaseApproval
+from vault.models import CubeVersion, Hold, HoldCube, HoldReleaseApproval, MemoryForm
 from vault.vocabulary import HoldKind, HoldStatus
 
 LEGAL = (HoldKind.MEMORY, HoldKind.QUERY, HoldKind.SUBJECT)
@@ -148,6 +148,10 @@ def is_key_needed(*, actor: Actor, scope: str) -> bool:
         if scope in subjects:
             return True
         held = HoldCube.objects.filter(hold_id__in=active.values("id")).values("cube_id")
+        kind, _, name = scope.partition(":")
+        payloads = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=held)
+        if kind == "subject" and payloads.filter(subjects__contains=[UUID(name)]).exists():
+            return True
         return _has_rows_sealed_under(scope, CubeVersion.objects.filter(tenant_id=actor.tenant_id, cube_id__in=held))
 
 

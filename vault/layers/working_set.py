@@ -30,6 +30,7 @@ BUDGET = 10_000  # tokens
 HOT, ENTRIES = 3, 10
 MOST_PINNED = 20
 STABLE, WORKING = "stable", "working"  # tiers
+BLOCK = "block"  # the tier of memories that are mounted as one, and may be a cache
 TEXT = "text"  # the form in which a memory enters a prompt
 
 

@@ -19,7 +19,7 @@ from governance.outbox.services import emit
 from governance.vocabulary import Topic
 from vault.content.blobs import FORMAT, REFERENCE, BlobRef, blob_name, blob_read, blob_ref
 from vault.cubes.jobs import ids_of
-from vault.models import Cube, CubeVersion
+from vault.models import Cube, CubeVersion, MemoryForm
 from vault.models.cube import IS_HELD
 from vault.providers.registry import blob_store
 from vault.vocabulary import State
@@ -147,6 +147,8 @@ def _find_orphans(actor: Actor, names: Sequence[str]) -> list[str]:
     with acting(actor):
         rows = CubeVersion.objects.filter(tenant_id=actor.tenant_id, cube_id__in=ids).filter(IS_REFERENCE)
         referring = set(rows.values_list("cube_id", "number"))
+        forms = MemoryForm.objects.filter(tenant_id=actor.tenant_id, id__in=ids)
+        referring |= {(form_id, 0) for form_id in forms.values_list("id", flat=True)}
     return [name for name, place in places.items() if place not in referring]
 
 

@@ -11,6 +11,7 @@ from vault.models.index import (
     Posting,
 )
 from vault.models.layers import LayerEntry, LayerSettings, Page, Segment, Stream, Trait, TraitEvidence
+from vault.models.memory_form import MemoryForm
 from vault.models.model_endpoint import ModelEndpoint
 from vault.models.mount import Mount
 from vault.models.namespace import Namespace, NamespaceGrant
@@ -55,6 +56,7 @@ __all__ = [
     "LayerEntry",
     "LayerSettings",
     "Listing",
+    "MemoryForm",
     "ModelEndpoint",
     "Mount",
     "Namespace",

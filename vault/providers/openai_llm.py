@@ -11,7 +11,7 @@ from openai.types.shared_params import ResponseFormatJSONSchema
 
 from governance.transport import EVENT_STREAM, clean_text
 from vault.providers.openai_endpoint import Endpoint
-from vault.providers.ports import ChatMessage, Completion, TextDelta
+from vault.providers.ports import ChatMessage, Completion, EngineUse, TextDelta
 
 LONGEST_MODEL = 100  # characters of a name
 MOST_TOKENS = 100_000_000  # of a reply or a prompt; a server that counts more is not believed
@@ -65,8 +65,11 @@ class _Reply:
 
 
 class OpenAiLlm:
-    def __init__(self, endpoint: Endpoint) -> None:
+    """A model behind OpenAI's protocol. engine: what serves it, and so how a request names caches and adapters."""
+
+    def __init__(self, endpoint: Endpoint, engine: str = "openai") -> None:
         self.name = endpoint.model
+        self._engine = engine
         self._endpoint = endpoint
         self._client = endpoint.client()
 
@@ -85,9 +88,9 @@ class OpenAiLlm:
             raise self._endpoint.unreadable() from None
         return reply.completion(text)
 
-    def stream(self, messages: Sequence[ChatMessage]) -> Iterator[TextDelta | Completion]:
+    def stream(self, messages: Sequence[ChatMessage], use: EngineUse | None = None) -> Iterator[TextDelta | Completion]:
         reply = _Reply(self._endpoint)
-        with closing(self._chunks(messages)) as chunks:
+        with closing(self._chunks(messages, use or EngineUse())) as chunks:
             for chunk in chunks:
                 if piece := reply.piece(chunk):
                     reply.pieces.append(piece)
@@ -96,10 +99,13 @@ class OpenAiLlm:
             raise self._endpoint.unavailable("broke off its reply")
         yield reply.completion("".join(reply.pieces))
 
-    def _chunks(self, messages: Sequence[ChatMessage]) -> Generator[ChatCompletionChunk, None, None]:
+    def _chunks(self, messages: Sequence[ChatMessage], use: EngineUse) -> Generator[ChatCompletionChunk, None, None]:
+        is_local = self._engine == "local"
+        named = {"caches": list(use.caches), "adapter": use.adapter, "cache_salt": use.salt} if is_local else {}
         with self._endpoint.translate_failures():
             chunks = self._client.chat.completions.create(
-                model=self._endpoint.model,
+                model=self._endpoint.model if is_local else use.adapter or self._endpoint.model,
+                extra_body=named or None,
                 messages=_encode_messages(messages),
                 stream=True,
                 stream_options={"include_usage": True},

@@ -63,6 +63,16 @@ class TextDelta:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class EngineUse:
+    """The caches and the adapter that an engine may use for one request. salt: requests with the same one share the
+    engine's prefix cache."""
+
+    caches: tuple[str, ...] = ()
+    adapter: str = ""
+    salt: str = ""
+
+
 class Embedder(Protocol):
     """Turns texts into vectors that can be compared by their inner product."""
 
@@ -109,8 +119,9 @@ class CompletingLlm(Protocol):
 class Llm(CompletingLlm, Protocol):
     """A chat model. Calls take seconds: never inside a database transaction."""
 
-    def stream(self, messages: Sequence[ChatMessage]) -> Iterator[TextDelta | Completion]:
-        """The reply in pieces as they arrive, then one Completion that holds all of it.
+    def stream(self, messages: Sequence[ChatMessage], use: EngineUse | None = None) -> Iterator[TextDelta | Completion]:
+        """The reply in pieces as they arrive, then one Completion that holds all of it. use: for the engine of the
+        installation only.
 
         Raises ProviderUnavailable at any step; pieces already given are then no reply. Closing the iterator early
         closes the connection.

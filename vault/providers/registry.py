@@ -6,7 +6,7 @@ Clients of OpenAI's protocol and of S3 are imported only if the settings name th
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 
@@ -18,6 +18,9 @@ from vault.providers.reranker_cross_encoder import CrossEncoderReranker
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
+
+if TYPE_CHECKING:
+    from vault.providers.engines import InferenceEngine
 
 BLOBS = "blobs"  # the folder of the data directory
 MOST_TENANT_MODELS = 64  # clients that this process keeps for tenants
@@ -80,7 +83,16 @@ def llm() -> Llm | None:
     if not choice.model:
         raise ProviderUnavailable("MEMOS_LLM_URL is set but MEMOS_LLM_MODEL is not: name the model too")
     with _BUILDING:
-        return _make_llm(choice.url, choice.key, choice.model)
+        return _make_llm(choice.url, choice.key, choice.model, choice.engine)
+
+
+def engine() -> "InferenceEngine | None":
+    """The engine of settings.MEMOS_LLM_ENGINE, where it can do more than answer; else None."""
+    choice = settings.MEMOS_LLM
+    if not choice.url or choice.engine != "local":
+        return None
+    with _BUILDING:
+        return _make_engine(choice.url, choice.key, choice.model)
 
 
 def tenant_llm(*, url: str, key: str, model: str, read_seconds: float, retries: int) -> Llm:
@@ -165,11 +177,19 @@ def _make_reranker(family: str, model: str, url: str, key: str) -> Reranker:
 
 
 @cache
-def _make_llm(url: str, key: str, model: str) -> Llm:
+def _make_llm(url: str, key: str, model: str, served_by: str) -> Llm:
     from vault.providers.openai_endpoint import Endpoint
     from vault.providers.openai_llm import OpenAiLlm
 
-    return OpenAiLlm(Endpoint(url=url, key=key, model=model))
+    return OpenAiLlm(Endpoint(url=url, key=key, model=model), served_by)
+
+
+@cache
+def _make_engine(url: str, key: str, model: str) -> "InferenceEngine":
+    from vault.providers.engines import LocalEngine
+    from vault.providers.openai_endpoint import Endpoint
+
+    return LocalEngine(Endpoint(url=url, key=key, model=model))
 
 
 @lru_cache(maxsize=MOST_TENANT_MODELS)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from vault.cubes.filters import asks_for_messages
+from vault.cubes.filters import asks_for_messages, names_type
 from vault.retrieval.fusion import DENSE, GRAPH, HYBRID, LEXICAL, Weights
 from vault.vocabulary import Layer, MemoryType, Preference, SearchMode, State
 
@@ -72,6 +72,11 @@ class SearchQuery:
     def has_namespaces(self) -> bool:
         """Return whether namespaces restrict the search, directly or in its filters."""
         return bool(self.restricting_namespaces) or _has_leaf(self.filters, "namespace")
+
+    @property
+    def names_type(self) -> bool:
+        """Return whether a filter names the type of memories; otherwise caches and adapters are left out."""
+        return names_type(self.filters)
 
     @property
     def asks_for_messages(self) -> bool:

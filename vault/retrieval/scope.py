@@ -137,11 +137,12 @@ class Scope:
     def _select_returnable(self) -> CubeQuerySet:
         """Return the visible memories in a state that this search returns.
 
-        Archived memories and messages that state nothing are included on request only; merged and expired memories
-        never (vault/cubes/eligibility.py).
+        Archived memories, messages that state nothing, caches and adapters are included on request only; merged and
+        expired memories never (vault/cubes/eligibility.py).
         """
         states = Q(state__in=[*SHOWN, *([State.ARCHIVED] if self.search.include_archived else [])])
         rows = Cube.objects.visible_to(self.actor).filter(states)
+        rows = rows if self.search.names_type else rows.filter(type=MemoryType.PLAINTEXT)
         return rows if self.search.asks_for_messages else rows.filter(is_dialogue_only=False)
 
     def _select_unfiltered(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
@@ -183,7 +184,7 @@ def _make_scope(
 ) -> Scope:
     maker = token_maker(actor.tenant_id)
     places = Places(search.restricting_namespaces, search.has_namespaces, search.is_open, mounted, added, closed)
-    key = (visibility_number(actor), places, search.include_archived, search.asks_for_messages)
+    key = (visibility_number(actor), places, search.include_archived, search.asks_for_messages, search.names_type)
     inside = partial(places.namespaces, actor)
     return Scope(
         actor,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from vault.models import Cube, CubeSource, CubeVersion, Embedding, Hold, Turn
+from vault.models import Cube, CubeSource, CubeVersion, Embedding, Hold, MemoryForm, Turn
 from vault.models.cube import CubeQuerySet
 from vault.subjects.rules import ErasureCounts
 from vault.vocabulary import SourceKind
@@ -44,5 +44,6 @@ def erasure_counts(subject_id: UUID, ids: Sequence[UUID]) -> ErasureCounts:
         vectors=Embedding.objects.filter(cube_id__in=ids).count(),
         tokens=terms,
         derived=select_derived(ids).free().count(),
+        forms=MemoryForm.objects.filter(cube__in=select_derived(ids).free()).count(),
         turns=Turn.objects.filter(Q(question_id__in=ids) | Q(answer_id__in=ids)).count(),
     )

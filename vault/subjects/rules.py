@@ -23,7 +23,7 @@ class ErasureCounts:
 
     versions: of memories that were never about another subject, and older ones of memories that are now about another.
     derived: texts derived from these memories, whose words are erased. turns: of conversations. requests: of pending
-    jobs.
+    jobs. forms: caches and adapters made of these memories, whose payloads are destroyed.
     """
 
     memories: int = 0
@@ -33,6 +33,7 @@ class ErasureCounts:
     derived: int = 0
     turns: int = 0
     requests: int = 0
+    forms: int = 0
 
     def plus(self, other: "ErasureCounts") -> "ErasureCounts":
         mine, theirs = asdict(self), asdict(other)

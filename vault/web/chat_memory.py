@@ -91,9 +91,9 @@ class Hit:
     is_excluded: bool
 
     @property
-    def place(self) -> tuple[Promise, Promise]:
+    def place(self) -> tuple[Promise, Promise | str]:
         """Return the form and place in which the memory entered the prompt, and the reason."""
-        return explain_place(self.view.retrieved.tier, self.view.retrieved.why)
+        return explain_place(self.view.retrieved)
 
     @property
     def reason(self) -> Promise:

@@ -16,6 +16,8 @@ from governance.personas.lookup import persona_target
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from governance.web.pages import draw, form_page, see_other
+from vault.chat.selectors import Retrieved
+from vault.forms.rules import Form, FormReason
 from vault.layers.working_set import BUDGET, STABLE, working_set
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.selectors import scheduler_state, working_sets_replay
@@ -24,6 +26,7 @@ from vault.scheduler.services import replacement_set
 REASONS: dict[str, Promise] = {
     "profile": _("always: your profile"),
     "pinned": _("always: high priority"),
+    "mounted": _("mounted"),
     "recent": _("said just now"),
     "results": _("found for the last question"),
     "topic": _("near the topic"),
@@ -47,14 +50,27 @@ PLACES: dict[str, Promise] = {
     "stable": _("As text, before the conversation"),
     "working": _("As text, after the conversation"),
     "": _("As text, with the question"),
+    "block": _("As text, at the head of the prompt"),
+}
+AS_CACHE = _("As a cache, at the head of the prompt")
+FORM_REASONS: dict[str, Promise] = {
+    FormReason.FASTER: _("mounted; the first word comes after %(cache)s s instead of %(text)s s as text"),
+    FormReason.TEXT_IS_FASTER: _("mounted; as text it is as fast: %(text)s s, as a cache %(cache)s s"),
+    FormReason.NO_ENGINE: _("mounted; the model that answered can load no caches"),
+    FormReason.OTHER_MODEL: _("mounted; its cache was made for another model"),
+    FormReason.NOT_LOADED: _("mounted; the engine did not take its cache"),
 }
 SHOWN = 30  # memories of the set
 BUDGETS = (1_000, 2_000, 4_000, BUDGET)  # of a replay
 
 
-def explain_place(tier: str, reason: str) -> tuple[Promise, Promise]:
+def explain_place(retrieved: Retrieved) -> tuple[Promise, Promise | str]:
     """Return why a memory entered a prompt in its form and at its place."""
-    return PLACES[tier], REASONS.get(reason, _("the search found it"))
+    place = AS_CACHE if retrieved.form == Form.CACHE else PLACES[retrieved.tier]
+    if told := FORM_REASONS.get(retrieved.form_reason):
+        seconds = {"cache": f"{retrieved.cache_seconds:.2f}", "text": f"{retrieved.text_seconds:.2f}"}
+        return place, str(told) % seconds
+    return place, REASONS.get(retrieved.why, _("the search found it"))
 
 
 @form_page

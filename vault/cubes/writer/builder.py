@@ -229,7 +229,6 @@ class Resolver:
             "subject_id": self.subject_id(subject),
             "owner_id": namespace.owner_id if private else self.actor.member_id,
             "access_level": AccessLevel.PRIVATE if private else AccessLevel.SHARED,
-            "type": MemoryType.PLAINTEXT,
             "state": State.GENERATED,
         }
         return Place(namespace, columns, {"namespace": namespace, "persona": persona})
@@ -412,6 +411,7 @@ def _build_cube(
             "updated_at": known.now,
             "layer": draft.layer,
             "modality": draft.modality,
+            "type": draft.type,
             "source": draft.source,
             "reader": draft.reader,
             "semantic_type": draft.semantic_type,
@@ -430,7 +430,7 @@ def _build_cube(
             "position": position,
             "has_sources": bool(sources),
             "is_quarantined": is_quarantined,
-            "is_indexed": not is_quarantined,
+            "is_indexed": not is_quarantined and draft.type == MemoryType.PLAINTEXT,
             "is_dialogue_only": draft.is_dialogue_only,
         },
         place.attached,
@@ -648,7 +648,6 @@ def _seal_version(
         },
         {"cube": cube},
     )
-    indexed = (
-        IndexEntries({}, indexed.length) if cube.is_quarantined else indexed
-    )  # a quarantined memory enters no index
+    if cube.is_quarantined or cube.type != MemoryType.PLAINTEXT:
+        indexed = IndexEntries({}, indexed.length)  # it enters no index
     return BuiltCube(cube, version, words, indexed, sources=sources, findings=tuple(findings), redacted=redacted)

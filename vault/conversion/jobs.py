@@ -1,0 +1,147 @@
+"""The job that makes a cache of memories: built by the engine, sealed, stored, and named with its parents."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.personas.lookup import persona_locate, persona_target
+from governance.vocabulary import Permission, Topic, Weight
+from vault.chat.rules import block_prompt
+from vault.content.drafts import CubeDraft, SourceRef
+from vault.conversion.services import OpenedBlock, block_open, require_engine
+from vault.cubes.services import cubes_add
+from vault.forms.costs import engine_costs
+from vault.forms.payloads import handle_of, payload_encode, payload_seal, payload_store
+from vault.models import Cube, CubeSource, MemoryForm
+from vault.providers.engines import EngineBusy, EngineModel
+from vault.providers.ports import ProviderUnavailable
+from vault.vocabulary import MemoryType, SemanticType, Sensitivity, Source, SourceKind
+
+READER = "conversion"
+SENSITIVITIES = list(Sensitivity)  # from public to restricted
+
+
+@dataclass(frozen=True)
+class MadePayload:
+    """A stored payload without its rows."""
+
+    form_id: UUID
+    model: EngineModel
+    tokens: int
+    seconds: float
+    sealed: bytes = field(repr=False)
+    subjects: tuple[UUID, ...] = ()
+    costs: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] | None = None
+
+
+@handler(Topic.FORM_BUILD, weight=Weight.BACKGROUND, permission=Permission.MEMORY_CREATE)
+def form_build(run: JobRun) -> Callable[[], Step]:
+    """Build a cache. The engine is called, and the payload stored, outside any transaction.
+
+    Raises NotFound for a memory that the requester may no longer read; Conflict if one changed meanwhile; Unavailable.
+    Writes: as `cubes_add` for the memory; MemoryForm.
+    """
+    if run.request is None:
+        raise Conflict("The request of this job was erased.")
+    title = str(json.loads(run.request)["title"])
+    memory_ids = [UUID(text) for text in run.settings["memories"]]
+    with acting(run.actor):
+        block = block_open(actor=run.actor, memory_ids=memory_ids)
+        subjects = find_subjects([view.cube for view in block.views])
+    made = _build_cache(run.actor, block, subjects)
+
+    def write() -> Step:
+        form = form_store(run.actor, run.settings, title, block, made)
+        return Step(done=1, total=1, result={"form_id": str(form.id), "memory_id": str(form.cube_id)})
+
+    return write
+
+
+def _build_cache(actor: Actor, block: OpenedBlock, subjects: Sequence[UUID]) -> MadePayload:
+    runs_in = require_engine(MemoryType.ACTIVATION)
+    messages = block_prompt(block.evidence)
+    form_id = uuid7()
+    try:
+        model = runs_in.identify()
+        costs = engine_costs(runs_in, model)
+        built = runs_in.build_cache(handle_of(actor.tenant_id, form_id), messages)
+    except EngineBusy:
+        raise ProviderUnavailable("The engine is busy") from None
+    payload = payload_encode(messages[-1].content, built.content)
+    sealed = payload_seal(actor.tenant_id, form_id, subjects, payload)
+    payload_store(actor.tenant_id, form_id, sealed)
+    return MadePayload(form_id, model, built.tokens, built.seconds, sealed, tuple(subjects), asdict(costs))
+
+
+def find_subjects(cubes: Sequence[Cube]) -> list[UUID]:
+    """Return the data subjects of memories and of what they were made of. Use inside `acting`."""
+    ids = [cube.id for cube in cubes]
+    behind = CubeSource.objects.filter(cube_id__in=ids).values_list("source_id", flat=True)
+    rows = Cube.objects.filter(id__in=[*ids, *behind]).exclude(subject=None)
+    return sorted(set(rows.values_list("subject_id", flat=True)))
+
+
+def form_store(actor: Actor, settings: Any, title: str, block: OpenedBlock, made: MadePayload) -> MemoryForm:
+    """Store the memory that a payload is, unless one of its parents has changed.
+
+    Raises NotFound; Forbidden; Conflict. Writes: as `cubes_add`; MemoryForm.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    with acting(actor):
+        parents = [view.cube for view in block.views]
+        present = block_open(actor=actor, memory_ids=[cube.id for cube in parents])
+        if [view.cube.version for view in present.views] != [cube.version for cube in parents]:
+            raise Conflict("A memory was changed while its cache was made. Ask again.")
+        persona = persona_locate(actor, UUID(settings["persona"])) if settings["persona"] else None
+        if persona is not None:
+            authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
+        (added,) = cubes_add(actor=actor, drafts=[_make_draft(title, MemoryType(settings["kind"]), parents)])
+        form = MemoryForm(
+            id=made.form_id,
+            tenant_id=actor.tenant_id,
+            cube=added.cube,
+            model=made.model.name,
+            fingerprint=made.model.fingerprint,
+            digest=hashlib.sha256(made.sealed).digest(),
+            length=len(made.sealed),
+            tokens=made.tokens,
+            seconds=made.seconds,
+            parents=[cube.id for cube in parents],
+            subjects=list(made.subjects),
+            persona=persona if settings["kind"] == MemoryType.ACTIVATION else None,
+            costs=made.costs,
+            report=made.report,
+        )
+        form.save(force_insert=True)
+    return form
+
+
+def _make_draft(title: str, kind: MemoryType, parents: Sequence[Cube]) -> CubeDraft:
+    """Return the draft of a cache or adapter: where its parents are, as sensitive as the most sensitive, and no longer
+    than the first of them to expire."""
+    places = {cube.namespace.path for cube in parents}
+    expiries = [cube.expires_at for cube in parents if cube.expires_at is not None]
+    return CubeDraft(
+        content=title,
+        title=title,
+        namespace=places.pop() if len(places) == 1 else None,
+        sensitivity=max((Sensitivity(cube.sensitivity) for cube in parents), key=SENSITIVITIES.index),
+        expires_at=min(expiries, default=None),
+        semantic_type=SemanticType.DOCUMENT,
+        type=kind,
+        source=Source.SYSTEM,
+        reader=READER,
+        allow_duplicates=True,
+        sources=tuple(SourceRef(cube.id, cube.version, SourceKind.EXTRACT) for cube in parents),
+    )

@@ -1,0 +1,137 @@
+"""Conversions of memories into caches: a dry run that tells their cost, and a job that makes them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, FieldError, Invalid, NotFound
+from governance.jobs.selectors import JobView
+from governance.jobs.services import job_create
+from governance.personas.lookup import persona_locate, persona_target
+from governance.vocabulary import Permission, Topic, Verb
+from vault.chat.evidence import make_evidence
+from vault.chat.rules import Evidence, block_prompt
+from vault.cubes.rules import approximate_tokens
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.forms.costs import engine_costs
+from vault.forms.rules import FormChoice, choose_form
+from vault.layers.working_set import readable_ids
+from vault.providers.engines import Capability, InferenceEngine
+from vault.providers.registry import engine
+from vault.vocabulary import MemoryType
+
+MOST_PARENTS = 200
+LONGEST_TITLE = 200
+NEEDED = {
+    MemoryType.ACTIVATION: frozenset({Capability.KV_INJECT}),
+    MemoryType.PARAMETER: frozenset({Capability.ADAPTER_TRAIN, Capability.ADAPTER_SERVE}),
+}
+
+
+@dataclass(frozen=True)
+class ConversionDraft:
+    """Memories that become a cache, in their order. persona_id: on which it is then mounted."""
+
+    memory_ids: tuple[UUID, ...]
+    title: str = field(repr=False)
+    kind: MemoryType = MemoryType.ACTIVATION
+    persona_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of a conversion: tokens of the text, bytes of the payload, seconds of work; and the form that would be
+    chosen with it, with the seconds to the first token in both forms."""
+
+    memories: int
+    tokens: int
+    bytes: int
+    seconds: float
+    choice: FormChoice
+
+
+@dataclass(frozen=True)
+class OpenedBlock:
+    """The memories of a conversion, as the actor may read them now."""
+
+    views: tuple[CubeView, ...] = field(repr=False)
+    evidence: tuple[Evidence, ...] = field(repr=False)
+
+
+def conversion_estimate(*, actor: Actor, draft: ConversionDraft) -> Estimate:
+    """Return the cost of a conversion, without making it. Calls the engine, outside any transaction.
+
+    Raises NotFound; Forbidden; Invalid; Conflict without an engine; Unavailable. Writes: AuditEntry naming the
+    memories.
+    """
+    block = conversion_ask(actor=actor, draft=draft)
+    runs_in = require_engine(draft.kind)
+    model = runs_in.identify()
+    costs = engine_costs(runs_in, model)
+    tokens = sum(approximate_tokens(message.content) for message in block_prompt(block.evidence))
+    size = tokens * model.bytes_per_token
+    choice = choose_form(costs, tokens, size, is_loaded=True)
+    return Estimate(len(block.views), tokens, size, round(costs.text_seconds(tokens), 2), choice)
+
+
+def conversion_request(*, actor: Actor, draft: ConversionDraft) -> JobView:
+    """Ask for the job that makes a cache. Raises NotFound; Forbidden; Invalid; Conflict without an engine.
+
+    Writes: Job, AuditEntry …, OutboxEvent.
+    """
+    conversion_ask(actor=actor, draft=draft)
+    require_engine(draft.kind)
+    settings = {
+        "memories": [str(memory_id) for memory_id in draft.memory_ids],
+        "kind": draft.kind,
+        "persona": str(draft.persona_id) if draft.persona_id else "",
+    }
+    request = json.dumps({"title": draft.title}).encode()
+    return job_create(actor=actor, kind=Topic.FORM_BUILD, settings=settings, request=request)
+
+
+def conversion_ask(*, actor: Actor, draft: ConversionDraft) -> OpenedBlock:
+    """Check a conversion and open its memories. Raises NotFound; Forbidden; Invalid. Writes: AuditEntry."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    if not draft.title.strip() or len(draft.title) > LONGEST_TITLE or "\x00" in draft.title:
+        raise Invalid(errors=[FieldError("title", f"1 to {LONGEST_TITLE} characters")])
+    if draft.kind not in NEEDED:
+        raise Invalid(errors=[FieldError("kind", f"one of {', '.join(NEEDED)}")])
+    with acting(actor):
+        if draft.persona_id is not None:
+            authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, draft.persona_id)))
+        return block_open(actor=actor, memory_ids=draft.memory_ids)
+
+
+def block_open(*, actor: Actor, memory_ids: Sequence[UUID]) -> OpenedBlock:
+    """Open the memories of a block in their order, each numbered by its place.
+
+    Raises Forbidden; Invalid; NotFound for a memory that the actor may not read, or that a search would not return.
+    Writes: AuditEntry.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    chosen = list(dict.fromkeys(memory_ids))
+    if not 1 <= len(chosen) <= MOST_PARENTS:
+        raise Invalid(errors=[FieldError("memory_ids", f"1 to {MOST_PARENTS} memories")])
+    with acting(actor):
+        if set(chosen) - readable_ids(actor, chosen):
+            raise NotFound
+        opened = cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_READ, is_use=False)
+        known = {view.cube.id: view for view in opened}
+        if len(known) < len(chosen):
+            raise NotFound
+        views = tuple(known[cube_id] for cube_id in chosen)
+        evidence = tuple(make_evidence(actor, number, view, score=1.0) for number, view in enumerate(views, start=1))
+        return OpenedBlock(views, evidence)
+
+
+def require_engine(kind: MemoryType) -> InferenceEngine:
+    """Return the engine, if it can make such a payload. Raises Conflict; ProviderUnavailable."""
+    runs_in = engine()
+    if runs_in is None or not NEEDED[kind] <= runs_in.capabilities:
+        raise Conflict("No engine of this installation can do that. An operator can start one: make engine.")
+    return runs_in

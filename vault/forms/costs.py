@@ -1,0 +1,23 @@
+"""The measured costs of the installation's engine: once for each model, then from the cache of this installation."""
+
+from dataclasses import asdict
+
+from django.core.cache import cache
+
+from vault.forms.rules import Costs, fit_costs
+from vault.providers.engines import EngineModel, InferenceEngine
+
+SHORT, LONG, QUERY = 128, 512, 32  # tokens
+KEY = "forms:costs:{fingerprint}"
+
+
+def engine_costs(engine: InferenceEngine, model: EngineModel) -> Costs:
+    """Return the costs of an engine's model; the first call measures for some seconds. Raises ProviderUnavailable."""
+    key = KEY.format(fingerprint=model.fingerprint)
+    if (known := cache.get(key)) is not None:
+        return Costs(**known)
+    longest = min(LONG, model.context // 2)
+    engine.measure(SHORT // 2, QUERY)  # the first call of a model is slower than the others
+    costs = fit_costs(engine.measure(min(SHORT, longest // 2), QUERY), engine.measure(longest, QUERY))
+    cache.set(key, asdict(costs), timeout=None)
+    return costs

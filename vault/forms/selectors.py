@@ -1,0 +1,163 @@
+"""Caches and adapters that an actor may use: only with the right to every parent, and only while none has changed.
+
+Both are asked at each use, so that a parent that was changed, has expired, or was erased, withdrawn or revoked makes
+them unusable in the same transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import NotFound
+from governance.vocabulary import Permission, Verb
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.forms.payloads import handle_of
+from vault.forms.rules import Costs
+from vault.layers.working_set import readable_ids
+from vault.models import Cube, CubeSource, MemoryForm
+from vault.vocabulary import MemoryType
+
+
+@dataclass(frozen=True)
+class FormView:
+    """A cache or an adapter. memory_id: of the memory that it is; parents: in their order; is_stale: a parent has
+    changed since; length: bytes in the blob store; saved_seconds: estimated, of all uses."""
+
+    id: UUID
+    memory_id: UUID
+    kind: MemoryType
+    title: str = field(repr=False)
+    model: str
+    fingerprint: str
+    tokens: int
+    length: int
+    seconds: float
+    parents: tuple[UUID, ...]
+    persona_id: UUID | None
+    is_pinned: bool
+    is_stale: bool
+    report: Mapping[str, Any] | None
+    approved_by: UUID | None
+    approved_at: datetime | None
+    uses: int
+    saved_tokens: int
+    saved_seconds: float
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Block:
+    """A context block with its cache, for one turn: its memories as the reader may read them, in their order.
+
+    handle: the name of the cache in the engine.
+    """
+
+    form: MemoryForm = field(repr=False)
+    handle: str
+    costs: Costs
+    views: tuple[CubeView, ...] = field(repr=False)
+
+
+def select_usable(actor: Actor) -> QuerySet[MemoryForm]:
+    """Return the caches and adapters that the actor may use now. Use inside `acting`."""
+    mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
+    return MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id")).exclude(_is_stale())
+
+
+def _is_stale() -> Exists:
+    """Return the condition that a parent has another version than that of which the payload was made."""
+    present = Cube.objects.filter(id=OuterRef("source_id"), version=OuterRef("version"))
+    return Exists(CubeSource.objects.filter(cube_id=OuterRef("cube_id")).exclude(Exists(present)))
+
+
+def forms_list(*, actor: Actor) -> list[FormView]:
+    """Return the caches and adapters whose parents the actor may read, newest first, stale ones too.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry?, as their titles are read.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
+        rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id"))
+        return _make_views(actor, list(rows.annotate(is_stale=_is_stale()).order_by("-id")))
+
+
+def form_get(*, actor: Actor, form_id: UUID) -> FormView:
+    """Return a cache or adapter whose parents the actor may read. Raises Forbidden; NotFound."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
+        rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id"), id=form_id)
+        views = _make_views(actor, list(rows.annotate(is_stale=_is_stale())))
+    if not views:
+        raise NotFound
+    return views[0]
+
+
+def block_for_turn(*, actor: Actor) -> Block | None:
+    """Return the block that is mounted on a persona of the call, the newest first; None without one that is usable.
+
+    Its memories stand at the head of the prompt, as text or as their cache. Raises Forbidden; KeyUnavailable. Writes:
+    AuditEntry? naming the memories.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    if actor.persona_scope is None:
+        return None
+    with acting(actor):
+        rows = select_usable(actor).filter(
+            persona_id__in=actor.persona_scope.persona_ids, cube__type=MemoryType.ACTIVATION
+        )
+        form = rows.order_by("-id").first()
+        if form is None or set(form.parents) - readable_ids(actor, form.parents):
+            return None
+        opened = cubes_read(
+            actor=actor,
+            cube_ids=form.parents,
+            verb=Verb.MEMORY_READ,
+            permission=Permission.CONVERSATION_USE,
+            is_use=False,
+        )
+        known = {view.cube.id: view for view in opened}
+        if len(known) < len(form.parents):
+            return None
+        views = tuple(known[cube_id] for cube_id in form.parents)
+        return Block(form, handle_of(form.tenant_id, form.id), Costs(**form.costs), views)
+
+
+def _make_views(actor: Actor, rows: Sequence[Any]) -> list[FormView]:
+    ids = [row.cube_id for row in rows]
+    opened = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False) if ids else []
+    known = {view.cube.id: view for view in opened}
+    return [_make_view(row, known[row.cube_id]) for row in rows if row.cube_id in known]
+
+
+def _make_view(row: Any, memory: CubeView) -> FormView:
+    return FormView(
+        id=row.id,
+        memory_id=row.cube_id,
+        kind=MemoryType(memory.cube.type),
+        title=memory.words.title,
+        model=row.model,
+        fingerprint=row.fingerprint,
+        tokens=row.tokens,
+        length=row.length,
+        seconds=row.seconds,
+        parents=tuple(row.parents),
+        persona_id=row.persona_id,
+        is_pinned=row.is_pinned,
+        is_stale=row.is_stale,
+        report=row.report,
+        approved_by=row.approved_by,
+        approved_at=row.approved_at,
+        uses=row.uses,
+        saved_tokens=row.saved_tokens,
+        saved_seconds=row.saved_seconds,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,46 @@
+"""Caches and adapters: what memories of type `activation` and `parameter` have beside their text."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from governance.models.base import TenantModel
+from governance.models.persona import Persona
+from vault.models.cube import Cube
+
+
+class MemoryForm(TenantModel):
+    """The payload of a KV cache or an adapter, sealed in the blob store under this row's id.
+
+    fingerprint: of the model that it is for. digest, length: of the sealed bytes. parents: the memories, in the order
+    of the block; their versions are rows of CubeSource. subjects: the data subjects of the parents, under whose keys
+    the payload is sealed, one inside the other. persona: on which it is mounted. costs: measured, in seconds.
+    """
+
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    model = models.CharField(max_length=100)
+    fingerprint = models.CharField(max_length=64)
+    digest = models.BinaryField(max_length=32)
+    length = models.BigIntegerField()
+    tokens = models.PositiveIntegerField()
+    seconds = models.FloatField()
+    parents = ArrayField(models.UUIDField())
+    subjects = ArrayField(models.UUIDField(), default=list)
+    persona = models.ForeignKey(
+        Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    is_pinned = models.BooleanField(default=False, db_default=False)
+    costs = models.JSONField(default=dict)
+    report = models.JSONField(null=True)
+    approved_by = models.UUIDField(null=True)
+    approved_at = models.DateTimeField(null=True)
+    uses = models.PositiveIntegerField(default=0, db_default=0)
+    saved_tokens = models.BigIntegerField(default=0, db_default=0)
+    saved_seconds = models.FloatField(default=0.0, db_default=0.0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "cube"], name="form_is_one_for_cube")]
+        indexes = [
+            models.Index(
+                fields=["tenant", "persona"], name="form_by_persona", condition=models.Q(persona__isnull=False)
+            )
+        ]

@@ -1,0 +1,211 @@
+"""The port `InferenceEngine`: where a model runs, what it can do beside answering, and the engines that there are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import httpx2
+
+from governance.transport import Limits, Reach, Transport
+from vault.providers.openai_endpoint import CONNECT_SECONDS, Endpoint
+from vault.providers.ports import ChatMessage
+
+CALL_SECONDS = 600.0  # a cache of a long text on a processor takes minutes
+MOST_BYTES = 2 * 1024 * 1024 * 1024  # of a cache
+
+
+class Capability(StrEnum):
+    """The abilities of an engine."""
+
+    COMPLETE = "complete"
+    PREFIX_CACHE = "prefix_cache"
+    KV_INJECT = "kv_inject"
+    ADAPTER_SERVE = "adapter_serve"
+    ADAPTER_TRAIN = "adapter_train"
+
+
+class EngineBusy(Exception):
+    """The engine's queue is full, or it trains already."""
+
+
+@dataclass(frozen=True)
+class EngineModel:
+    """The model that an engine serves. fingerprint: of weights, tokenizer, template and precision; context: tokens."""
+
+    name: str
+    fingerprint: str
+    context: int
+    bytes_per_token: int
+
+
+@dataclass(frozen=True)
+class BuiltCache:
+    """A cache that an engine built. content: safetensors; seconds: of its build."""
+
+    tokens: int
+    seconds: float
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds with a context and a query: to build its cache, to copy it into the engine, and to the first token with
+    the context as text and as a cache that is loaded."""
+
+    context: int
+    query: int
+    bytes: int
+    build_seconds: float
+    copy_seconds: float
+    text_seconds: float
+    cache_seconds: float
+
+
+@dataclass(frozen=True)
+class TrainingPair:
+    """A question with its answer; paraphrases are asked in examinations only."""
+
+    question: str = field(repr=False)
+    answer: str = field(repr=False)
+    paraphrases: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class AdapterState:
+    """The state of an adapter in the engine: training, trained, in examination, examined, loaded, cancelled, failed."""
+
+    status: str
+    step: int
+    steps: int
+    loss: float
+    is_loaded: bool
+    report: Mapping[str, float] | None = None
+
+
+class InferenceEngine(Protocol):
+    """An engine. Calls take seconds: never inside a database transaction. Every call raises ProviderUnavailable."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
+    def identify(self) -> EngineModel: ...
+    def measure(self, context: int, query: int) -> Measured: ...
+    def build_cache(self, name: str, messages: Sequence[ChatMessage]) -> BuiltCache:
+        """Build the cache of a prompt's beginning, and keep it loaded."""
+
+    def load_cache(self, name: str, content: bytes, *, is_pinned: bool) -> None: ...
+    def loaded_caches(self) -> frozenset[str]: ...
+    def drop_cache(self, name: str) -> None:
+        """Remove a cache; it is no error if there is none."""
+
+    def forget_prefixes(self, salt: str) -> None:
+        """Forget what the prefix cache holds of prompts with this salt."""
+
+    def train_adapter(self, name: str, pairs: Sequence[TrainingPair], recipe: Mapping[str, Any]) -> None: ...
+    def adapter_state(self, name: str) -> AdapterState | None: ...
+    def read_adapter(self, name: str) -> bytes: ...
+    def load_adapter(self, name: str, content: bytes) -> None: ...
+    def examine_adapter(self, name: str, pairs: Sequence[TrainingPair], strangers: Sequence[str]) -> None: ...
+    def drop_adapter(self, name: str) -> None:
+        """Cancel a training, forget and unload an adapter; it is no error if there is none."""
+
+
+class LocalEngine:
+    """The engine of this repository (`engine/`)."""
+
+    capabilities = frozenset(Capability)
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        limits = Limits(
+            seconds=CALL_SECONDS,
+            connect_seconds=CONNECT_SECONDS,
+            read_seconds=CALL_SECONDS,
+            answer_bytes=MOST_BYTES,
+            pieces=10_000_000,
+        )
+        self._client = httpx2.Client(
+            base_url=endpoint.url.rstrip("/"),
+            headers={"Authorization": f"Bearer {endpoint.key}"},
+            transport=Transport(limits, Reach.OPERATOR),
+            timeout=CALL_SECONDS,
+        )
+
+    def identify(self) -> EngineModel:
+        for entry in self._json("GET", "/models").get("data", []):
+            if entry.get("id") == self._endpoint.model and "fingerprint" in entry:
+                return EngineModel(
+                    self._endpoint.model,
+                    str(entry["fingerprint"]),
+                    int(entry["context"]),
+                    int(entry["bytes_per_token"]),
+                )
+        raise self._endpoint.unavailable("is not served by a local engine")
+
+    def measure(self, context: int, query: int) -> Measured:
+        return Measured(**self._json("POST", "/measure", {"context": context, "query": query}))
+
+    def build_cache(self, name: str, messages: Sequence[ChatMessage]) -> BuiltCache:
+        body = {"messages": [{"role": message.role.value, "content": message.content} for message in messages]}
+        made = self._json("POST", f"/caches/{name}", body)
+        return BuiltCache(int(made["tokens"]), float(made["seconds"]), self._call("GET", f"/caches/{name}").content)
+
+    def load_cache(self, name: str, content: bytes, *, is_pinned: bool) -> None:
+        self._call("PUT", f"/caches/{name}?pinned={str(is_pinned).lower()}", content=content)
+
+    def loaded_caches(self) -> frozenset[str]:
+        return frozenset(cache["name"] for cache in self._json("GET", "/caches")["caches"])
+
+    def drop_cache(self, name: str) -> None:
+        self._call("DELETE", f"/caches/{name}", may=(404,))
+
+    def forget_prefixes(self, salt: str) -> None:
+        self._call("DELETE", f"/prefixes?salt={salt}")
+
+    def train_adapter(self, name: str, pairs: Sequence[TrainingPair], recipe: Mapping[str, Any]) -> None:
+        body = {"pairs": [asdict(pair) for pair in pairs], "recipe": dict(recipe)}
+        self._json("POST", f"/adapters/{name}", body)
+
+    def adapter_state(self, name: str) -> AdapterState | None:
+        answer = self._call("GET", f"/adapters/{name}", may=(404,))
+        if answer.status_code == 404:
+            return None
+        found = answer.json()
+        return AdapterState(
+            status=found["status"],
+            step=found["step"],
+            steps=found["steps"],
+            loss=found["loss"],
+            is_loaded=found["loaded"],
+            report=found["report"],
+        )
+
+    def read_adapter(self, name: str) -> bytes:
+        return self._call("GET", f"/adapters/{name}/weights").content
+
+    def load_adapter(self, name: str, content: bytes) -> None:
+        self._call("PUT", f"/adapters/{name}", content=content)
+
+    def examine_adapter(self, name: str, pairs: Sequence[TrainingPair], strangers: Sequence[str]) -> None:
+        body = {"pairs": [asdict(pair) for pair in pairs], "strangers": list(strangers)}
+        self._json("POST", f"/adapters/{name}/examination", body)
+
+    def drop_adapter(self, name: str) -> None:
+        self._call("DELETE", f"/adapters/{name}", may=(404,))
+
+    def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        with self._endpoint.translate_failures():
+            found = self._call(method, path, json=body).json()
+            if not isinstance(found, dict):
+                raise self._endpoint.unreadable()
+            return found
+
+    def _call(self, method: str, path: str, *, may: Sequence[int] = (), **sent: Any) -> httpx2.Response:
+        """Send a request and return its answer. may: statuses beside success. Raises EngineBusy."""
+        with self._endpoint.translate_failures():
+            answer = self._client.request(method, path, **{name: value for name, value in sent.items() if value})
+        if answer.status_code == 503:
+            raise EngineBusy
+        if not answer.is_success and answer.status_code not in may:
+            raise self._endpoint.unavailable(f"answered with status {answer.status_code}")
+        return answer
