@@ -39,7 +39,7 @@ from vault.layers.persona import profile_set
 from vault.layers.services import persona_of_member
 from vault.layers.working_set import turn_working_set
 from vault.models import Cube
-from vault.providers.ports import ChatMessage, Completion, TextDelta
+from vault.providers.ports import ChatMessage, Completion, EngineUse, TextDelta
 from vault.providers.registry import embedder
 from vault.reader.model_reader import MessageReading
 from vault.retrieval.queries import SearchQuery
@@ -268,7 +268,7 @@ class _Twin:
 
     name = "twin"
 
-    def stream(self, messages: Sequence[ChatMessage]) -> Iterator[TextDelta | Completion]:
+    def stream(self, messages: Sequence[ChatMessage], use: EngineUse | None = None) -> Iterator[TextDelta | Completion]:
         lines = [line for line in messages[-1].content.splitlines() if line.startswith("[")][:2]
         text = " ".join(line.split('" (said by')[0].partition('"')[2] + f" {line.split()[0]}." for line in lines)
         text = text or "I do not know."

@@ -120,6 +120,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "admin/": "tables of operators, without columns of content",
     **dict.fromkeys(("persona/", "ui/"), "names of personas, and invented content"),
     **dict.fromkeys(
+        ("api/v1/forms/", "api/v1/forms/<uuid:form_id>/"),
+        "titles that the caller wrote, ids and numbers; read as memories/ is: tests/vault/forms",
+    ),
+    **dict.fromkeys(
         ("api/v1/pipelines/", "api/v1/pipelines/run/", "pipelines/"),
         "what the caller wrote; its steps read as memories/ does: tests/vault/pipelines",
     ),

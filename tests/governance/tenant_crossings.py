@@ -33,6 +33,7 @@ TABLES = {
     "endpoint_id": "vault_modelendpoint",
     "entry_id": "governance_auditentry",
     "export_id": "governance_job",
+    "form_id": "vault_memoryform",
     "grant_id": "vault_cubegrant",
     "hold_id": "vault_hold",
     "invitation_id": "governance_invitation",

@@ -48,6 +48,8 @@ EXAMPLES: dict[str, Any] = {
     "namespaces_move": {"path": "/archive/clinic"},
     "namespaces_restore": {"as_of": "2026-01-31T12:00:00Z"},
     "mounts_create": {"namespace": "/team/notes", "task_id": "ticket-17"},
+    "forms_create": {"memory_ids": [MEMORY, OTHER_MEMORY], "title": "House rules"},
+    "forms_update": {"pinned": True},
     "pipelines_create": {"name": "Weekly digest", "steps": WEEKLY_DIGEST},
     "pipelines_update": {"name": "Digest of the week"},
     "pipelines_run_steps": {"steps": WEEKLY_DIGEST},

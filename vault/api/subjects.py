@@ -55,6 +55,7 @@ class CountsSchema(Schema):
     derived = serializers.IntegerField(help_text="Texts made of these memories: they lose their words.")
     turns = serializers.IntegerField(help_text="Turns of conversations that held these memories.")
     requests = serializers.IntegerField(help_text="Waiting jobs that would have stored something about the subject.")
+    forms = serializers.IntegerField(help_text="Caches and adapters made of these memories: they are destroyed.")
 
 
 class HeldMemoriesSchema(Schema):

@@ -16,8 +16,13 @@ def engine_costs(engine: InferenceEngine, model: EngineModel) -> Costs:
     key = KEY.format(fingerprint=model.fingerprint)
     if (known := cache.get(key)) is not None:
         return Costs(**known)
-    longest = min(LONG, model.context // 2)
-    engine.measure(SHORT // 2, QUERY)  # the first call of a model is slower than the others
-    costs = fit_costs(engine.measure(min(SHORT, longest // 2), QUERY), engine.measure(longest, QUERY))
+    costs = measure_costs(engine, model)
     cache.set(key, asdict(costs), timeout=None)
     return costs
+
+
+def measure_costs(engine: InferenceEngine, model: EngineModel) -> Costs:
+    """Measure the costs of an engine's model, for some seconds. Raises ProviderUnavailable."""
+    longest = min(LONG, model.context // 2)
+    engine.measure(SHORT // 2, QUERY)  # the first call of a model is slower than the others
+    return fit_costs(engine.measure(min(SHORT, longest // 2), QUERY), engine.measure(longest, QUERY))

@@ -6,6 +6,26 @@ from django.db import migrations, models
 from governance.tables import tenant_key, tenant_model
 from governance.tenancy_sql import ALL, run, tenant_table
 
+# Counters of use are no part of what a hold covers.
+STAYS = """
+CREATE FUNCTION vault_form_stays_while_held() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+  IF public.vault_cube_is_held(OLD.tenant_id, OLD.cube_id) THEN
+    RAISE EXCEPTION 'a hold keeps this row as it is' USING ERRCODE = 'MH423';
+  END IF;
+  IF TG_OP = 'DELETE' THEN
+    RETURN OLD;
+  END IF;
+  RETURN NEW;
+END $$
+"""
+TRIGGER = """
+CREATE TRIGGER form_stays_while_held BEFORE DELETE
+  OR UPDATE OF digest, length, parents, subjects, fingerprint, persona_id, is_pinned, report, approved_at
+  ON vault_memoryform FOR EACH ROW EXECUTE FUNCTION vault_form_stays_while_held()
+"""
+
 
 class Migration(migrations.Migration):
     dependencies = [("vault", "0014_working_sets")]
@@ -40,5 +60,8 @@ class Migration(migrations.Migration):
             saved_tokens=models.BigIntegerField(default=0, db_default=0),
             saved_seconds=models.FloatField(default=0.0, db_default=0.0),
         ),
-        run(tenant_table("vault_memoryform", ALL, {"persona_id": "governance_persona"}, {"cube_id": "vault_cube"})),
+        run(
+            tenant_table("vault_memoryform", ALL, {"persona_id": "governance_persona"}, {"cube_id": "vault_cube"}),
+            [STAYS, TRIGGER],
+        ),
     ]

@@ -37,13 +37,14 @@ def erasure_counts(subject_id: UUID, ids: Sequence[UUID]) -> ErasureCounts:
     versions = CubeVersion.objects.filter(cube_id__in=ids).filter(
         Q(cube__subject_id=subject_id) | Q(subject_id=subject_id)
     )
+    derived = list(select_derived(ids).free().values_list("id", flat=True))
     terms = sum(len(terms) for terms in versions.values_list("terms", flat=True))
     return ErasureCounts(
         memories=len(ids),
         versions=versions.count(),
         vectors=Embedding.objects.filter(cube_id__in=ids).count(),
         tokens=terms,
-        derived=select_derived(ids).free().count(),
-        forms=MemoryForm.objects.filter(cube__in=select_derived(ids).free()).count(),
+        derived=len(derived),
+        forms=MemoryForm.objects.filter(cube_id__in=derived).count(),
         turns=Turn.objects.filter(Q(question_id__in=ids) | Q(answer_id__in=ids)).count(),
     )

@@ -22,6 +22,7 @@ from benchmarks.exchange import exchange, exchange_table
 from benchmarks.first_journey import first_journey, first_journey_table
 from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_table
 from benchmarks.ingest import Load, ingest, ingest_table
+from benchmarks.kv import CONTEXTS, QUERIES, ROUNDS, kv, kv_table
 from benchmarks.layers import layers, layers_table
 from benchmarks.lifecycle import lifecycle, lifecycle_table
 from benchmarks.lives import lives, lives_table
@@ -136,6 +137,11 @@ BENCHMARKS = {
     ),
     "year": Benchmark(
         lambda target, options: year(target, options["cubes"], options["days"], options["chart"]), year_table
+    ),
+    "kv": Benchmark(
+        lambda target, options: kv(options["contexts"], options["queries"], options["rounds"]),
+        kv_table,
+        needs_server=False,
     ),
     "start": Benchmark(lambda target, options: start(options["rounds"]), start_table, needs_server=False),
     "ablation": Benchmark(lambda target, options: ablation(options["data"]), ablation_table),
@@ -260,6 +266,7 @@ class Command(InstalledCommand):
         starting.add_argument("--rounds", type=_count, default=3, help="installations; default %(default)s")
         for command in (
             starting,
+            _kv_parser(names.add_parser),
             *_lifecycle_parsers(names.add_parser),
             through,
             moving,
@@ -363,6 +370,14 @@ def _deidentification_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dialogues", type=Path, nargs="*", default=[], help="files as LoCoMo's, or of messages")
     parser.add_argument("--half", default="report", choices=list(HALVES), help="of templates; default %(default)s")
     parser.add_argument("--rounds", type=_count, default=10, help="sentences of each template; default %(default)s")
+
+
+def _kv_parser(add_parser: Callable[..., ArgumentParser]) -> ArgumentParser:
+    caches = add_parser("kv", help="first tokens with a context as text and as a cache, on MEMOS_LLM_ENGINE")
+    caches.add_argument("--contexts", type=_count, nargs="+", default=CONTEXTS, help="tokens; default %(default)s")
+    caches.add_argument("--queries", type=_count, nargs="+", default=QUERIES, help="tokens; default %(default)s")
+    caches.add_argument("--rounds", type=_count, default=ROUNDS, help="of each; the fastest counts")
+    return caches
 
 
 def _lifecycle_parsers(add_parser: Callable[..., ArgumentParser]) -> list[ArgumentParser]:

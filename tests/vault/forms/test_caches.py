@@ -14,7 +14,7 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract
 from tests.vault.forms.twin import TOKEN, EngineTwin
 from tests.vault.outbox import run_jobs
-from vault.forms.payloads import payload_name, payload_open
+from vault.forms.payloads import payload_name, payload_open, payload_store
 from vault.models import Cube, MemoryForm
 from vault.providers.registry import blob_store
 
@@ -107,9 +107,7 @@ def test_payload_is_sealed_in_the_blob_store(engine: EngineTwin, world: World, a
     assert FACTS[0].encode() in (payload_open(row) or b"")
 
 
-def test_cache_is_neither_listed_nor_found_as_a_memory_unless_its_type_is_asked_for(
-    engine: EngineTwin, alice: Contract
-) -> None:
+def test_cache_is_in_no_list_and_no_search_result_unless_its_type_is_named(engine: EngineTwin, alice: Contract) -> None:
     form = make_cache(alice, add_facts(alice))
     assert form["memory_id"] not in [memory["id"] for memory in alice.get("memories/").json["results"]]
     assert "House rules" not in alice.search_contents("House rules")
@@ -254,3 +252,61 @@ def test_memory_changed_while_its_cache_is_made_fails_the_job(engine: EngineTwin
     run_jobs()
     assert alice.get(f"jobs/{job}/").json["status"] == "failed"
     assert alice.get("forms/").json["results"] == []
+
+
+def about(client: Contract, reference: str) -> list[str]:
+    """Store the facts as memories about a data subject and two others of nobody; their ids."""
+    first = client.add(FACTS[0], namespace="/team", subject=reference)["id"]
+    others = [client.add(fact, namespace="/team")["id"] for fact in FACTS[1:]]
+    run_jobs()
+    return [first, *others]
+
+
+def erase(client: Contract, reference: str) -> dict[str, Any]:
+    """Erase a data subject; the receipt."""
+    (subject,) = [row["id"] for row in client.get("subjects/").json["results"] if row["reference"] == reference]
+    job = client.post(f"subjects/{subject}/erase/").json["job"]["id"]
+    run_jobs()
+    done = client.get(f"jobs/{job}/").json
+    assert done["status"] == "succeeded", done
+    receipt: dict[str, Any] = done["result"]["receipt"]
+    return receipt
+
+
+def test_erased_data_subject_takes_the_cache_and_the_receipt_counts_it(
+    engine: EngineTwin, world: World, olivia: Contract
+) -> None:
+    form = make_cache(olivia, about(olivia, "case 17"))
+    with acting(world.olivia.actor):
+        row = MemoryForm.objects.get(id=form["id"])
+    kept = blob_store().read(payload_name(row.tenant_id, row.id))
+    assert kept is not None
+    receipt = erase(olivia, "case 17")
+    assert receipt["erased"]["forms"] == 1
+    assert receipt["key_destroyed"]
+    assert blob_store().read(payload_name(row.tenant_id, row.id)) is None
+    assert engine.caches == {}
+    assert olivia.get("forms/").json["results"] == []
+    ask(olivia)
+    assert FACTS[0] not in str(engine.asked[-1]["messages"])
+    payload_store(row.tenant_id, row.id, kept)  # as in a backup of the blob store
+    assert payload_open(row) is None
+
+
+def test_held_cache_stays_and_the_receipt_names_it(engine: EngineTwin, world: World, olivia: Contract) -> None:
+    form = make_cache(olivia, about(olivia, "case 17"))
+    held = olivia.post("holds/", {"reason": "Case 17.", "memory_id": form["memory_id"]})
+    assert held.status == 201, held
+    for reply in (
+        olivia.patch(f"forms/{form['id']}/", {"pinned": True}),
+        olivia.delete(f"forms/{form['id']}/"),
+    ):
+        assert reply.status == 423
+    receipt = erase(olivia, "case 17")
+    assert receipt["kept_by_holds"]["memories"] == [form["memory_id"]]
+    assert not receipt["key_destroyed"]
+    with acting(world.olivia.actor):
+        row = MemoryForm.objects.get(id=form["id"])
+    assert payload_open(row)
+    ask(olivia)
+    assert used_caches(engine) == []  # nobody may read one of its parents any more

@@ -1,0 +1,30 @@
+"""Caches and adapters in the tables, made without an engine."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.ids import uuid7
+from vault.conversion.jobs import MadePayload, form_store
+from vault.conversion.services import block_open
+from vault.forms.payloads import payload_encode, payload_seal, payload_store
+from vault.models import MemoryForm
+from vault.providers.engines import EngineModel
+from vault.vocabulary import MemoryType
+
+COSTS = {"text_base": 0.0, "text_token": 0.01, "cache_base": 0.0, "cache_token": 0.001, "copy_byte": 0.0}
+
+
+def form_add(
+    actor: Actor, memory_ids: Sequence[UUID], *, title: str = "House rules", kind: MemoryType = MemoryType.ACTIVATION
+) -> MemoryForm:
+    """Store a cache or adapter of these memories, with an invented payload."""
+    form_id = uuid7()
+    sealed = payload_seal(actor.tenant_id, form_id, [], payload_encode("text", b"tensors"))
+    payload_store(actor.tenant_id, form_id, sealed)
+    model = EngineModel(name="tiny", fingerprint="f" * 64, context=4096, bytes_per_token=100)
+    made = MadePayload(form_id, model, 10, 0.5, sealed, costs=COSTS)
+    with acting(actor):
+        block = block_open(actor=actor, memory_ids=memory_ids)
+        return form_store(actor, {"kind": kind, "persona": ""}, title, block, made)
