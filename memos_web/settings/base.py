@@ -225,6 +225,7 @@ SPECTACULAR_SETTINGS = {
         "StateEnum": [(state.value, state.value) for state in State],
         "RoleEnum": [(role.value, role.value) for role in RoleName],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
+        "FormKindEnum": [(kind.value, kind.value) for kind in (MemoryType.ACTIVATION, MemoryType.PARAMETER)],
         "JobStatusEnum": [(status.value, status.value) for status in JobStatus],
         "SubjectStatusEnum": [(status.value, status.value) for status in SubjectStatus],
         "ReviewStatusEnum": [(status.value, status.value) for status in ReviewStatus],

@@ -327,6 +327,7 @@ TRIGGERS = {
     ("vault_cube", "sizes_follow_a_change"),
     ("vault_cube", "sizes_follow_a_loss"),
     ("vault_cubeversion", "version_stays_while_held"),
+    ("vault_memoryform", "form_stays_while_held"),
     ("vault_cubeversion", "versions_come_under_holds"),
     ("vault_hold", "hold_is_made_alone"),
     ("vault_page", "page_leaves_its_segment"),
