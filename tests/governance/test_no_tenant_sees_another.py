@@ -38,7 +38,7 @@ from tests.governance.tenant_crossings import (
 from tests.harness.evidence import Evidence
 
 Superuser = Callable[[], psycopg.Connection]
-REQUESTS, REQUESTS_IN_FULL = 7_400, 20_000
+REQUESTS, REQUESTS_IN_FULL = 7_600, 20_000
 
 
 @dataclass

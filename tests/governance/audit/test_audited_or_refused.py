@@ -106,6 +106,11 @@ GRANT: dict[str, Any] = {
     "action": "write",
 }
 CALLS: dict[tuple[str, str], list[Call]] = {
+    ("forms/", "get"): [Call("forms/")],
+    ("forms/", "post"): [Call("forms/", {"memory_ids": ["{memory}"], "title": "Newer"})],
+    ("forms/<uuid:form_id>/", "get"): [Call("forms/{form}/")],
+    ("forms/<uuid:form_id>/", "patch"): [Call("forms/{form}/", {"pinned": True})],
+    ("forms/<uuid:form_id>/", "delete"): [Call("forms/{form}/")],
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
     ("memories/", "post"): [
         Call("memories/", {"content": "new"}),
@@ -375,11 +380,6 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("namespaces/<uuid:namespace_id>/move/", "post"): [Call("namespaces/{namespace}/move/", {"path": "/brand/newest"})],
     ("views/", "post"): [Call("views/", {"name": "new", "query": "q=x"})],
     ("views/<uuid:view_id>/", "delete"): [Call("views/{view}/")],
-    ("forms/", "get"): [Call("forms/")],
-    ("forms/", "post"): [Call("forms/", {"memory_ids": ["{memory}"], "title": "Newer"})],
-    ("forms/<uuid:form_id>/", "get"): [Call("forms/{form}/")],
-    ("forms/<uuid:form_id>/", "patch"): [Call("forms/{form}/", {"pinned": True})],
-    ("forms/<uuid:form_id>/", "delete"): [Call("forms/{form}/")],
     ("pipelines/", "post"): [Call("pipelines/", {"name": "new", "steps": STEPS})],
     ("pipelines/run/", "post"): [Call("pipelines/run/", {"steps": STEPS})],
     ("pipelines/<uuid:pipeline_id>/", "patch"): [Call("pipelines/{pipeline}/", {"name": "newer"})],
@@ -709,7 +709,6 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
         "schedules/<uuid:schedule_id>/",
         "views/<uuid:view_id>/",
         "pipelines/<uuid:pipeline_id>/",
-        "forms/<uuid:form_id>/",
         "api-keys/<uuid:key_id>/",
         "members/<uuid:member_id>/",
     ]
