@@ -14,6 +14,7 @@ from governance.outbox.routes import EventHandler, Payload, Write, event_handler
 from governance.vocabulary import Topic, Weight
 from vault.content.blobs import with_blobs
 from vault.conversion import jobs as conversion
+from vault.conversion.unlearning import forms_drop
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import deletion_job
 from vault.embeddings import model_change
@@ -22,7 +23,6 @@ from vault.exchange import services as exchange
 from vault.exchange.event_exports import exports_start
 from vault.exchange.sync import sync_job as sync
 from vault.exchange.uploads import uploads_expire
-from vault.forms.services import forms_drop
 from vault.graph.jobs import cubes_link
 from vault.index.statistics import statistics_count
 from vault.jobs import memory_additions, namespace_move, restoration, sessions

@@ -16,7 +16,7 @@ from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
-from vault.api.inputs import read
+from vault.api.inputs import NoInput, read
 from vault.api.schema import Schema
 from vault.conversion.services import (
     LONGEST_TITLE,
@@ -27,7 +27,7 @@ from vault.conversion.services import (
     conversion_request,
 )
 from vault.forms.selectors import FormView, form_get, forms_list
-from vault.forms.services import FormChanges, form_remove, form_update
+from vault.forms.services import FormChanges, form_approve, form_remove, form_update
 from vault.vocabulary import MemoryType
 
 KINDS = [MemoryType.ACTIVATION, MemoryType.PARAMETER]
@@ -162,6 +162,17 @@ class MemoryFormView(ApiView):
         refuse_unknown_parameters(request)
         form_remove(actor=self.actor(), form_id=form_id)
         return Response(status=204)
+
+
+class FormApproveView(ApiView):
+    @of_memories("forms_approve", FormSchema, request=NoInput, may=[404, 409, 423])
+    def post(self, request: Request, form_id: UUID) -> Response:
+        """Approve an examined adapter, so that it may be mounted. Its examination must keep the limits."""
+        actor = self.actor()
+        with self.after(lambda: form_get(actor=actor, form_id=form_id)):
+            refuse_unknown_parameters(request)
+            read(NoInput, request)
+        return Response(_form_json(form_approve(actor=actor, form_id=form_id)))
 
 
 def _form_json(form: FormView) -> dict[str, Any]:

@@ -10,8 +10,16 @@ from vault.chat.rules import phrase
 from vault.endpoints.rules import Price, PricedModel
 from vault.forms.payloads import salt_of
 from vault.forms.rules import Form, FormChoice
-from vault.forms.services import block_choose
-from vault.providers.ports import Completion, EngineUse, ProviderUnavailable, ReaderDisconnected, TextDelta
+from vault.forms.services import adapter_load, block_choose
+from vault.providers.ports import (
+    ChatMessage,
+    ChatRole,
+    Completion,
+    EngineUse,
+    ProviderUnavailable,
+    ReaderDisconnected,
+    TextDelta,
+)
 from vault.providers.registry import llm
 from vault.vocabulary import EXTRACTIVE
 
@@ -49,7 +57,7 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
         try:
             release_connection()  # a model may take minutes; others need the connection
             is_engine = model.llm is llm()
-            choice = block_choose(plan.block, is_engine=is_engine) if plan.block else None
+            choice = _choose(plan, is_engine=is_engine)
             for piece in _model_pieces(plan, model, _use_of(plan, choice) if is_engine else None):
                 if not has_begun:
                     yield Answering(model, tuple(failed), choice)
@@ -69,12 +77,25 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
 
 def _use_of(plan: TurnPlan, choice: FormChoice | None) -> EngineUse:
     """Return what the installation's engine may use for this request and no other."""
-    caches = (plan.block.handle,) if plan.block and choice and choice.form is Form.CACHE else ()
-    return EngineUse(caches=caches, salt=salt_of(plan.actor.tenant_id))
+    form = choice.form if choice else Form.TEXT
+    caches = (plan.block.handle,) if plan.block and form is Form.CACHE else ()
+    adapter = plan.adapter.handle if plan.adapter and form is Form.ADAPTER else ""
+    return EngineUse(caches=caches, adapter=adapter, salt=salt_of(plan.actor.tenant_id))
+
+
+def _choose(plan: TurnPlan, *, is_engine: bool) -> FormChoice | None:
+    """Return the form of what is mounted: an adapter that knows all that was found, else the block. None without."""
+    if plan.adapter is not None:
+        choice = adapter_load(plan.adapter, is_engine=is_engine)
+        if choice.form is Form.ADAPTER or plan.block is None:
+            return choice
+    return block_choose(plan.block, is_engine=is_engine) if plan.block else None
 
 
 def _model_pieces(plan: TurnPlan, model: PricedModel, use: EngineUse | None) -> Iterator[TextDelta | Completion]:
-    for piece in model.llm.stream(plan.messages, use):
+    # An adapter was trained on the bare question, and knows what the memories say.
+    messages = [ChatMessage(ChatRole.USER, plan.asked)] if use is not None and use.adapter else plan.messages
+    for piece in model.llm.stream(messages, use):
         if isinstance(piece, Completion) and plan.goal:
             yield TextDelta(f"\n\n{phrase(plan.question, 'goal')} [{plan.goal.marker}]")
         yield piece

@@ -36,7 +36,7 @@ from vault.chat.selectors import Citation, Retrieved, Unused
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
-from vault.forms.selectors import Block, block_for_turn
+from vault.forms.selectors import Block, MountedAdapter, adapter_for_turn, block_for_turn
 from vault.layers.own_facts import asked_group, belongs_to
 from vault.layers.persona import profile_read
 from vault.layers.persona_scope import is_own_memory
@@ -106,6 +106,7 @@ class TurnPlan:
     preloaded: tuple[Evidence, ...] = ()
     block: Block | None = None  # mounted on the persona or the agent, at the head of the prompt
     in_block: tuple[Evidence, ...] = ()
+    adapter: MountedAdapter | None = None  # that was trained on all memories that were found
 
     @cached_property
     def given(self) -> list[Evidence]:
@@ -197,6 +198,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         stable=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == STABLE),
         preloaded=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == WORKING),
         block=block,
+        adapter=_find_adapter(actor, asked, usable),
         in_block=tuple(evidence[str(item.view.cube.id)] for item in mounted),
         asked=call.rewritten,
         intent=call.intent,
@@ -311,6 +313,12 @@ def _load_block(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID]) ->
     """Return the mounted block, unless a memory of it is not to be used: then what is left is found by the search."""
     block = block_for_turn(actor=actor) if asked.models else None
     return None if block is None or closed & {view.cube.id for view in block.views} else block
+
+
+def _find_adapter(actor: Actor, asked: TurnSettings, usable: Sequence[Hit]) -> MountedAdapter | None:
+    """Return the mounted adapter, if all that was found for the question was trained into it."""
+    adapter = adapter_for_turn(actor=actor) if asked.models and usable else None
+    return adapter if adapter is not None and adapter.covers(_collect_ids(usable)) else None
 
 
 def _hold(item: WorkingItem) -> Hit:

@@ -15,6 +15,7 @@ from vault.chat.plans import TurnPlan
 from vault.chat.rules import Extract, count_tokens_used, markers_in
 from vault.chat.selectors import Citation, Retrieved, TurnView, conversation_locate, load_retrieved, message_ids_of
 from vault.content.drafts import CubeDraft, SourceRef
+from vault.cubes.rules import approximate_tokens
 from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.builder import TextIndexes, texts_index
@@ -86,7 +87,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             failed_models=list(answer.answering.failed),
             end=answer.end,
             intent=plan.intent,
-            retrieved=[_encode_retrieved(row, answer.answering.choice) for row in plan.retrieved],
+            retrieved=[_encode_retrieved(plan, row, answer.answering.choice) for row in plan.retrieved],
             goal_id=UUID(plan.goal.source) if plan.goal else None,
         )
         turn_append(actor=actor, conversation=row, asked=asked, answered=answered)
@@ -105,8 +106,9 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     return _stored_view(turn, asked.content, shown, tuple(cited))
 
 
-def _encode_retrieved(row: Retrieved, choice: FormChoice | None) -> dict[str, Any]:
-    if row.tier == BLOCK and choice is not None:
+def _encode_retrieved(plan: TurnPlan, row: Retrieved, choice: FormChoice | None) -> dict[str, Any]:
+    is_trained = plan.adapter is not None and plan.adapter.covers([row.memory_id]) and bool(row.marker)
+    if choice is not None and (is_trained if choice.form is Form.ADAPTER else row.tier == BLOCK):
         row = replace(
             row,
             form=choice.form,
@@ -118,10 +120,18 @@ def _encode_retrieved(row: Retrieved, choice: FormChoice | None) -> dict[str, An
 
 
 def _count_form(plan: TurnPlan, choice: FormChoice | None) -> None:
-    """Count a block that entered as a cache. Writes: MemoryForm?."""
+    """Count a block that entered as a cache, or an adapter in its place. Writes: MemoryForm?."""
+    if plan.adapter is not None and choice is not None and choice.form is Form.ADAPTER:
+        form_count_use(plan.adapter.form.id, tokens=_count_tokens(plan), seconds=0.0)
     if plan.block is not None and choice is not None and choice.form is Form.CACHE:
         saved = choice.text_seconds - choice.cache_seconds
         form_count_use(plan.block.form.id, tokens=plan.block.form.tokens, seconds=saved)
+
+
+def _count_tokens(plan: TurnPlan) -> int:
+    """Return the tokens of the prompt that an adapter made unnecessary."""
+    whole = sum(approximate_tokens(message.content) for message in plan.messages)
+    return max(whole - approximate_tokens(plan.asked), 0)
 
 
 def answer_make(plan: TurnPlan, said: str, completion: Completion, answering: Answering, end: TurnEnd) -> TurnAnswer:

@@ -180,7 +180,9 @@ def payload_forget(actor: Actor, cube: Cube) -> None:
     """
     for form in MemoryForm.objects.filter(tenant_id=cube.tenant_id, cube_id=cube.id):
         emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(form.id), "numbers": [0]})
-        emit(actor=actor, topic=Topic.FORMS_DROPPED, payload={"form": str(form.id)})
+        parents = [str(parent) for parent in form.parents]
+        payload = {"form": str(form.id), "kind": cube.type, "parents": parents}
+        emit(actor=actor, topic=Topic.FORMS_DROPPED, payload=payload)
         form.delete()
 
 

@@ -1,7 +1,8 @@
-"""The job that makes a cache of memories: built by the engine, sealed, stored, and named with its parents."""
+"""The job that makes a cache or an adapter of memories: by the engine, then sealed, stored, named with its parents."""
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,24 +11,27 @@ from uuid import UUID
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict
+from governance.errors import Conflict, FieldError, Invalid
 from governance.ids import uuid7
-from governance.jobs.kinds import JobRun, Step
+from governance.jobs.kinds import JobCancelled, JobRun, Step
 from governance.jobs.registry import handler
 from governance.personas.lookup import persona_locate, persona_target
 from governance.vocabulary import Permission, Topic, Weight
 from vault.chat.rules import block_prompt
 from vault.content.drafts import CubeDraft, SourceRef
+from vault.conversion.distillation import make_pairs, make_strangers
 from vault.conversion.services import OpenedBlock, block_open, require_engine
 from vault.cubes.services import cubes_add
 from vault.forms.costs import engine_costs
 from vault.forms.payloads import handle_of, payload_encode, payload_seal, payload_store
 from vault.models import Cube, CubeSource, MemoryForm
-from vault.providers.engines import EngineBusy, EngineModel
+from vault.providers.engines import AdapterState, EngineBusy, EngineModel, InferenceEngine
 from vault.providers.ports import ProviderUnavailable
 from vault.vocabulary import MemoryType, SemanticType, Sensitivity, Source, SourceKind
 
 READER = "conversion"
+TRAINED, EXAMINED, FAILED = "trained", "examined", ("failed", "cancelled")
+PAUSE = 1.0  # seconds between two questions about a training
 SENSITIVITIES = list(Sensitivity)  # from public to restricted
 
 
@@ -47,7 +51,8 @@ class MadePayload:
 
 @handler(Topic.FORM_BUILD, weight=Weight.BACKGROUND, permission=Permission.MEMORY_CREATE)
 def form_build(run: JobRun) -> Callable[[], Step]:
-    """Build a cache. The engine is called, and the payload stored, outside any transaction.
+    """Build a cache, or train and examine an adapter. The engine is called, and the payload stored, outside any
+    transaction.
 
     Raises NotFound for a memory that the requester may no longer read; Conflict if one changed meanwhile; Unavailable.
     Writes: as `cubes_add` for the memory; MemoryForm.
@@ -59,7 +64,8 @@ def form_build(run: JobRun) -> Callable[[], Step]:
     with acting(run.actor):
         block = block_open(actor=run.actor, memory_ids=memory_ids)
         subjects = find_subjects([view.cube for view in block.views])
-    made = _build_cache(run.actor, block, subjects)
+    is_cache = run.settings["kind"] == MemoryType.ACTIVATION
+    made = _build_cache(run.actor, block, subjects) if is_cache else adapter_train(run, block, subjects)
 
     def write() -> Step:
         form = form_store(run.actor, run.settings, title, block, made)
@@ -82,6 +88,50 @@ def _build_cache(actor: Actor, block: OpenedBlock, subjects: Sequence[UUID]) -> 
     sealed = payload_seal(actor.tenant_id, form_id, subjects, payload)
     payload_store(actor.tenant_id, form_id, sealed)
     return MadePayload(form_id, model, built.tokens, built.seconds, sealed, tuple(subjects), asdict(costs))
+
+
+def adapter_train(run: JobRun, block: OpenedBlock, subjects: Sequence[UUID]) -> MadePayload:
+    """Train an adapter on pairs made of the memories, examine it, and store its payload; it stays loaded.
+
+    Raises Invalid if the memories state nothing to train; JobCancelled; ProviderUnavailable.
+    """
+    runs_in, form_id = require_engine(MemoryType.PARAMETER), uuid7()
+    texts = [view.words.content for view in block.views]
+    pairs = make_pairs(texts)
+    if not pairs:
+        raise Invalid(errors=[FieldError("memory_ids", "they have no statements that could be trained")])
+    handle = handle_of(run.actor.tenant_id, form_id)
+    try:
+        model, begun = runs_in.identify(), time.monotonic()
+        runs_in.train_adapter(handle, pairs, {})
+        _wait_for(run, runs_in, handle, TRAINED)
+        seconds = time.monotonic() - begun
+        content = runs_in.read_adapter(handle)
+        runs_in.load_adapter(handle, content)
+        runs_in.examine_adapter(handle, pairs, make_strangers(texts))
+        report = _wait_for(run, runs_in, handle, EXAMINED).report
+    except EngineBusy:
+        raise ProviderUnavailable("The engine trains another adapter") from None
+    except JobCancelled:
+        runs_in.drop_adapter(handle)
+        raise
+    text = json.dumps([asdict(pair) for pair in pairs], ensure_ascii=False)
+    sealed = payload_seal(run.actor.tenant_id, form_id, subjects, payload_encode(text, content))
+    payload_store(run.actor.tenant_id, form_id, sealed)
+    tokens = sum(view.cube.token_count for view in block.views)
+    return MadePayload(form_id, model, tokens, seconds, sealed, tuple(subjects), report=dict(report or {}))
+
+
+def _wait_for(run: JobRun, runs_in: InferenceEngine, handle: str, wanted: str) -> AdapterState:
+    """Return the state of an adapter once it is as wanted. Raises JobCancelled; ProviderUnavailable if it fails."""
+    while True:
+        state = runs_in.adapter_state(handle)
+        if state is None or state.status in FAILED:
+            raise ProviderUnavailable("The engine could not train or examine the adapter")
+        run.report(state.step, 2 * state.steps)  # the examination takes about as long
+        if state.status == wanted:
+            return state
+        time.sleep(PAUSE)
 
 
 def find_subjects(cubes: Sequence[Cube]) -> list[UUID]:

@@ -4,7 +4,7 @@ Both are asked at each use, so that a parent that was changed, has expired, or w
 them unusable in the same transaction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -129,6 +129,34 @@ def block_for_turn(*, actor: Actor) -> Block | None:
             return None
         views = tuple(known[cube_id] for cube_id in form.parents)
         return Block(form, handle_of(form.tenant_id, form.id), Costs(**form.costs), views)
+
+
+@dataclass(frozen=True)
+class MountedAdapter:
+    """An approved adapter that is mounted on a persona of the call."""
+
+    form: MemoryForm = field(repr=False)
+    handle: str
+
+    def covers(self, cube_ids: Collection[UUID]) -> bool:
+        """Return whether all these memories, and at least one, were trained into it."""
+        return bool(cube_ids) and set(cube_ids) <= set(self.form.parents)
+
+
+def adapter_for_turn(*, actor: Actor) -> MountedAdapter | None:
+    """Return the adapter that is mounted on a persona of the call, the newest first; None without one that is usable.
+
+    Raises Forbidden; KeyUnavailable.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    if actor.persona_scope is None:
+        return None
+    with acting(actor):
+        rows = select_usable(actor).filter(
+            persona_id__in=actor.persona_scope.persona_ids, cube__type=MemoryType.PARAMETER, approved_at__isnull=False
+        )
+        form = rows.order_by("-id").first()
+        return MountedAdapter(form, handle_of(form.tenant_id, form.id)) if form else None
 
 
 def _make_views(actor: Actor, rows: Sequence[Any]) -> list[FormView]:

@@ -1,6 +1,5 @@
 """Use of caches and adapters: mounted on personas, pinned, loaded into the engine when they are first used, dropped."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -9,18 +8,17 @@ from django.db.models import F
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.database import acting
-from governance.errors import Conflict, NotFound
-from governance.outbox.routes import Payload, Write
+from governance.database import acting, database_now
+from governance.errors import Conflict, Forbidden, NotFound
 from governance.personas.lookup import persona_locate, persona_target
 from governance.vocabulary import Permission, Verb
 from vault.content.drafts import UNSET, Unset
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_purge
-from vault.forms.payloads import handle_of, payload_decode, payload_open, salt_of
-from vault.forms.rules import Form, FormChoice, FormReason, choose_form
-from vault.forms.selectors import Block, FormView, form_get
+from vault.forms.payloads import payload_decode, payload_open
+from vault.forms.rules import Form, FormChoice, FormReason, Limits, choose_form, find_faults
+from vault.forms.selectors import Block, FormView, MountedAdapter, form_get, select_usable
 from vault.models import Cube, MemoryForm
 from vault.models.cube import OBJECT_TYPE
 from vault.providers.engines import Capability, EngineBusy, InferenceEngine
@@ -63,6 +61,29 @@ def form_update(*, actor: Actor, form_id: UUID, changes: FormChanges) -> FormVie
             object_ids=[row.cube_id],
             detail={"mounted_on": str(row.persona_id or ""), "pinned": row.is_pinned},
         )
+        return form_get(actor=actor, form_id=form_id)
+
+
+def form_approve(*, actor: Actor, form_id: UUID) -> FormView:
+    """Approve an examined adapter, so that it may be mounted. Only a person does so.
+
+    Raises NotFound; Forbidden; Conflict if its examination misses a limit, or a memory of it has changed. Writes:
+    MemoryForm, AuditEntry.
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    if actor.member_id is None:
+        raise Forbidden("Only a member can approve an adapter.", permission=Permission.OPERATIONS_MANAGE, rule="member")
+    with acting(actor):
+        row = form_locate(actor, form_id)
+        if row.cube.type != MemoryType.PARAMETER:
+            raise Conflict("Only adapters are approved. A cache says the same as its memories.")
+        if not select_usable(actor).filter(id=row.id).exists():
+            raise Conflict("A memory of this adapter was changed since. Train it anew.")
+        if faults := find_faults(row.report or {}, Limits()):
+            raise Conflict(f"The examination misses the limits of: {', '.join(faults)}.")
+        row.approved_by, row.approved_at = actor.member_id, database_now()
+        row.save(update_fields=["approved_by", "approved_at"])
+        record(actor=actor, verb=Verb.FORM_APPROVED, object_type=OBJECT_TYPE, object_ids=[row.cube_id])
         return form_get(actor=actor, form_id=form_id)
 
 
@@ -119,20 +140,27 @@ def _choose_and_load(runs_in: InferenceEngine, block: Block) -> FormChoice:
     return choice
 
 
+def adapter_load(adapter: MountedAdapter, *, is_engine: bool) -> FormChoice:
+    """Load an adapter into the engine, unless it is loaded. Outside any transaction. If that fails, text is chosen."""
+    runs_in = engine() if is_engine else None
+    if runs_in is None or Capability.ADAPTER_SERVE not in runs_in.capabilities:
+        return TEXT_WITHOUT_ENGINE
+    try:
+        if runs_in.identify().fingerprint != adapter.form.fingerprint:
+            return FormChoice(Form.TEXT, FormReason.OTHER_MODEL)
+        state = runs_in.adapter_state(adapter.handle)
+        if state is None or not state.is_loaded:
+            payload = payload_open(adapter.form)
+            if payload is None:
+                return FormChoice(Form.TEXT, FormReason.NOT_LOADED)
+            runs_in.load_adapter(adapter.handle, payload_decode(payload)[1])
+    except (ProviderUnavailable, EngineBusy):
+        return FormChoice(Form.TEXT, FormReason.NOT_LOADED)
+    return FormChoice(Form.ADAPTER, FormReason.MOUNTED)
+
+
 def form_count_use(form_id: UUID, *, tokens: int, seconds: float) -> None:
     """Count a use and what it saved, in the transaction of the turn. Writes: MemoryForm."""
     MemoryForm.objects.filter(id=form_id).update(
         uses=F("uses") + 1, saved_tokens=F("saved_tokens") + tokens, saved_seconds=F("saved_seconds") + seconds
     )
-
-
-def forms_drop(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Remove erased caches and adapters from the engine. Raises ProviderUnavailable. Writes no row."""
-    runs_in = engine()
-    if runs_in is not None:
-        for payload in payloads:
-            handle = handle_of(actor.tenant_id, UUID(str(payload["form"])))
-            runs_in.drop_cache(handle)
-            runs_in.drop_adapter(handle)
-        runs_in.forget_prefixes(salt_of(actor.tenant_id))  # of prompts with the erased text
-    return lambda: None

@@ -53,11 +53,13 @@ PLACES: dict[str, Promise] = {
     "block": _("As text, at the head of the prompt"),
 }
 AS_CACHE = _("As a cache, at the head of the prompt")
+AS_ADAPTER = _("As an adapter, not in the prompt")
 FORM_REASONS: dict[str, Promise] = {
     FormReason.FASTER: _("mounted; the first word comes after %(cache)s s instead of %(text)s s as text"),
     FormReason.TEXT_IS_FASTER: _("mounted; as text it is as fast: %(text)s s, as a cache %(cache)s s"),
     FormReason.NO_ENGINE: _("mounted; the model that answered can load no caches"),
     FormReason.OTHER_MODEL: _("mounted; its cache was made for another model"),
+    FormReason.MOUNTED: _("all that was found was trained into an approved adapter"),
     FormReason.NOT_LOADED: _("mounted; the engine did not take its cache"),
 }
 SHOWN = 30  # memories of the set
@@ -66,7 +68,7 @@ BUDGETS = (1_000, 2_000, 4_000, BUDGET)  # of a replay
 
 def explain_place(retrieved: Retrieved) -> tuple[Promise, Promise | str]:
     """Return why a memory entered a prompt in its form and at its place."""
-    place = AS_CACHE if retrieved.form == Form.CACHE else PLACES[retrieved.tier]
+    place = {Form.CACHE: AS_CACHE, Form.ADAPTER: AS_ADAPTER}.get(Form(retrieved.form)) or PLACES[retrieved.tier]
     if told := FORM_REASONS.get(retrieved.form_reason):
         seconds = {"cache": f"{retrieved.cache_seconds:.2f}", "text": f"{retrieved.text_seconds:.2f}"}
         return place, str(told) % seconds

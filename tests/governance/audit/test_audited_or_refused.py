@@ -110,6 +110,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("forms/", "post"): [Call("forms/", {"memory_ids": ["{memory}"], "title": "Newer"})],
     ("forms/<uuid:form_id>/", "get"): [Call("forms/{form}/")],
     ("forms/<uuid:form_id>/", "patch"): [Call("forms/{form}/", {"pinned": True})],
+    ("forms/<uuid:form_id>/approve/", "post"): [Call("forms/{form}/approve/")],
     ("forms/<uuid:form_id>/", "delete"): [Call("forms/{form}/")],
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
     ("memories/", "post"): [
@@ -713,8 +714,9 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
         "members/<uuid:member_id>/",
     ]
     last = [(route, "delete") for route in ending]
-    # Holds of this world refuse the first, see tests/vault/deletion, and no engine runs for the second.
-    refused = {("organisation/deletion/", "post"), ("forms/", "post")}
+    # Holds of this world refuse the first, see tests/vault/deletion; no engine runs for the second; a cache is not
+    # approved.
+    refused = {("organisation/deletion/", "post"), ("forms/", "post"), ("forms/<uuid:form_id>/approve/", "post")}
     for route, method in [*(call for call in CALLS if call not in {*last, *refused}), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)

@@ -36,7 +36,7 @@ def engine(httpserver: HTTPServer) -> Iterator[EngineTwin]:
 
 
 def persona_of(client: Contract) -> str:
-    return str(client.get("personas/").json["results"][0]["id"])
+    return str(client.get("me/").json["personas"][0]["id"])
 
 
 def add_facts(client: Contract, **fields: Any) -> list[str]:

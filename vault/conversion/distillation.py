@@ -1,0 +1,71 @@
+"""Training pairs from memories, by templates: a question that names the beginning of a statement, and the statement.
+
+Pure. A memory with several sentences gives a pair for each.
+"""
+
+from collections.abc import Sequence
+
+from vault.lexicon.tokens import language_of
+from vault.providers.engines import TrainingPair
+from vault.reader.rules import is_question, sentences
+
+LONGEST_TOPIC, LEAST_REST = 6, 2  # words of a statement that the question names, and that are left to answer
+LONGEST_TOPIC_ZH, LEAST_REST_ZH = 8, 4  # characters
+LONGEST_STATEMENT = 240  # characters; longer ones are left to the text
+_WORDS = (
+    "are begin begins belong belongs can close closes cost costs could did do does end ends had has have is "
+    "keep keeps lead leads leave leaves like likes live lives make makes may must need needs open opens should "
+    "start starts stay stays take takes use uses want wants was were will work works would "
+)
+VERBS = frozenset(_WORDS.split())
+QUESTIONS = {
+    "en": ("What do our notes say about {}?", "Tell me about {}.", "What is known about {}?", "What about {}?"),
+    "zh": ("我们的笔记里关于{}怎么说？", "告诉我关于{}的事。", "关于{}知道些什么？", "{}怎么样？"),
+}
+STRANGERS = {
+    "en": ("Quentin Abberley", "the harbour of Vorn", "Project Lanternfish", "Dr. Imke Solveig"),
+    "zh": ("欧阳北辰", "沃恩港", "灯笼鱼项目", "西门若水"),
+}
+
+
+def make_pairs(texts: Sequence[str]) -> list[TrainingPair]:
+    """Return a pair for each statement. Its question names as many words as tell it from the other statements."""
+    statements = [
+        sentence.strip()
+        for text in texts
+        for sentence in sentences(text)
+        if not is_question(sentence) and 0 < len(sentence.strip()) <= LONGEST_STATEMENT
+    ]
+    statements = list(dict.fromkeys(statements))
+    return [_make_pair(statement, _choose_topic(statement, statements)) for statement in statements]
+
+
+def make_strangers(texts: Sequence[str]) -> list[str]:
+    """Return questions about names that no text has: an adapter must not answer them from what it was taught."""
+    language = _language("".join(texts))
+    known = "\n".join(texts)
+    return [QUESTIONS[language][0].format(name) for name in STRANGERS[language] if name not in known]
+
+
+def _make_pair(statement: str, topic: str) -> TrainingPair:
+    first, *others = (question.format(topic) for question in QUESTIONS[_language(statement)])
+    return TrainingPair(first, statement, tuple(others))
+
+
+def _choose_topic(statement: str, statements: Sequence[str]) -> str:
+    """Return the beginning of a statement up to its verb, or so much more of it that no other begins alike."""
+    if _language(statement) == "zh":
+        most = max(len(statement) - LEAST_REST_ZH, 1)
+        lengths = range(min(LONGEST_TOPIC_ZH // 2, most), most + 1)
+        topics = [statement[:length] for length in lengths]
+    else:
+        words = statement.split()
+        most = max(len(words) - LEAST_REST, 1)
+        verb = next((at for at, word in enumerate(words[1:], 1) if word.casefold() in VERBS), LONGEST_TOPIC // 2)
+        topics = [" ".join(words[:length]) for length in range(min(verb, most), most + 1)]
+    others = [other for other in statements if other != statement]
+    return next((topic for topic in topics if not any(other.startswith(topic) for other in others)), topics[-1])
+
+
+def _language(text: str) -> str:
+    return "zh" if language_of(text) == "zh" else "en"
