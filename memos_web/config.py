@@ -36,6 +36,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_KEY_STORE_URL",
         "MEMOS_LLM_KEY",
         "MEMOS_LLM_MODEL",
+        "MEMOS_LLM_ADAPTERS",
         "MEMOS_LLM_ENGINE",
         "MEMOS_LLM_READS",
         "MEMOS_LLM_URL",
@@ -98,7 +99,7 @@ class LlmChoice:
     """An OpenAI-compatible endpoint; an empty `url` means that no model is configured.
 
     reads: language models also read what people say, and do not answer alone. engine: what serves the model, and so
-    which calls it knows beside OpenAI's.
+    which calls it knows beside OpenAI's; adapters: the folder through which vLLM gets adapters.
     """
 
     url: str
@@ -106,6 +107,7 @@ class LlmChoice:
     model: str
     reads: bool = True
     engine: str = "openai"
+    adapters: str = ""
 
 
 @dataclass(frozen=True)
@@ -388,7 +390,8 @@ def _llm(environ: Mapping[str, str]) -> LlmChoice:
     key = environ.get("MEMOS_LLM_KEY", "")
     if engine == "local" and url and not key:
         key = _engine_token(environ)
-    return LlmChoice(url=url, key=key, model=model, reads=reads, engine=engine)
+    adapters = environ.get("MEMOS_LLM_ADAPTERS", "")
+    return LlmChoice(url=url, key=key, model=model, reads=reads, engine=engine, adapters=adapters)
 
 
 def _engine_token(environ: Mapping[str, str]) -> str:

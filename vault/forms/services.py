@@ -146,7 +146,8 @@ def adapter_load(adapter: MountedAdapter, *, is_engine: bool) -> FormChoice:
     if runs_in is None or Capability.ADAPTER_SERVE not in runs_in.capabilities:
         return TEXT_WITHOUT_ENGINE
     try:
-        if runs_in.identify().fingerprint != adapter.form.fingerprint:
+        model, form = runs_in.identify(), adapter.form
+        if model.name != form.model or model.fingerprint not in {"", form.fingerprint}:  # vLLM states no fingerprint
             return FormChoice(Form.TEXT, FormReason.OTHER_MODEL)
         state = runs_in.adapter_state(adapter.handle)
         if state is None or not state.is_loaded:

@@ -1,15 +1,18 @@
 """The port `InferenceEngine`: where a model runs, what it can do beside answering, and the engines that there are."""
 
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx2
 
 from governance.transport import Limits, Reach, Transport
 from vault.providers.openai_endpoint import CONNECT_SECONDS, Endpoint
-from vault.providers.ports import ChatMessage
+from vault.providers.ports import ChatMessage, ProviderUnavailable
 
 CALL_SECONDS = 600.0  # a cache of a long text on a processor takes minutes
 MOST_BYTES = 2 * 1024 * 1024 * 1024  # of a cache
@@ -110,10 +113,8 @@ class InferenceEngine(Protocol):
         """Cancel a training, forget and unload an adapter; it is no error if there is none."""
 
 
-class LocalEngine:
-    """The engine of this repository (`engine/`)."""
-
-    capabilities = frozenset(Capability)
+class _Caller:
+    """Calls an engine's own API, which is below the address of OpenAI's."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -130,6 +131,29 @@ class LocalEngine:
             transport=Transport(limits, Reach.OPERATOR),
             timeout=CALL_SECONDS,
         )
+
+    def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        with self._endpoint.translate_failures():
+            found = self._call(method, path, json=body).json()
+            if not isinstance(found, dict):
+                raise self._endpoint.unreadable()
+            return found
+
+    def _call(self, method: str, path: str, *, may: Sequence[int] = (), **sent: Any) -> httpx2.Response:
+        """Send a request and return its answer. may: statuses beside success. Raises EngineBusy."""
+        with self._endpoint.translate_failures():
+            answer = self._client.request(method, path, **{name: value for name, value in sent.items() if value})
+        if answer.status_code == 503:
+            raise EngineBusy
+        if not answer.is_success and answer.status_code not in may:
+            raise self._endpoint.unavailable(f"answered with status {answer.status_code}")
+        return answer
+
+
+class LocalEngine(_Caller):
+    """The engine of this repository (`engine/`)."""
+
+    capabilities = frozenset(Capability)
 
     def identify(self) -> EngineModel:
         for entry in self._json("GET", "/models").get("data", []):
@@ -193,19 +217,77 @@ class LocalEngine:
     def drop_adapter(self, name: str) -> None:
         self._call("DELETE", f"/adapters/{name}", may=(404,))
 
-    def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        with self._endpoint.translate_failures():
-            found = self._call(method, path, json=body).json()
-            if not isinstance(found, dict):
-                raise self._endpoint.unreadable()
-            return found
 
-    def _call(self, method: str, path: str, *, may: Sequence[int] = (), **sent: Any) -> httpx2.Response:
-        """Send a request and return its answer. may: statuses beside success. Raises EngineBusy."""
-        with self._endpoint.translate_failures():
-            answer = self._client.request(method, path, **{name: value for name, value in sent.items() if value})
-        if answer.status_code == 503:
-            raise EngineBusy
-        if not answer.is_success and answer.status_code not in may:
-            raise self._endpoint.unavailable(f"answered with status {answer.status_code}")
-        return answer
+class VllmEngine(_Caller):
+    """vLLM with runtime updating of LoRA adapters allowed. folder: one that vLLM reads at the same path."""
+
+    capabilities = frozenset({Capability.COMPLETE, Capability.PREFIX_CACHE, Capability.ADAPTER_SERVE})
+
+    def __init__(self, endpoint: Endpoint, folder: Path) -> None:
+        super().__init__(endpoint)
+        self._folder = folder
+
+    def identify(self) -> EngineModel:
+        """Return the model without a fingerprint, as vLLM states none: adapters go by the model's name."""
+        for entry in self._json("GET", "/models").get("data", []):
+            if entry.get("id") == self._endpoint.model:
+                return EngineModel(self._endpoint.model, "", int(entry.get("max_model_len") or 0), 0)
+        raise self._endpoint.unavailable("is not served by vLLM")
+
+    def adapter_state(self, name: str) -> AdapterState | None:
+        names = [entry.get("id") for entry in self._json("GET", "/models").get("data", [])]
+        return AdapterState("loaded", 0, 0, 0.0, is_loaded=True) if name in names else None
+
+    def load_adapter(self, name: str, content: bytes) -> None:
+        """Load an adapter in PEFT's format. Its files are there only while vLLM reads them."""
+        place = self._folder / name
+        place.mkdir(parents=True, mode=0o700)
+        try:
+            (place / "adapter_model.safetensors").write_bytes(content)
+            config = {**json.loads(_read_metadata(content)["config"]), "peft_type": "LORA", "task_type": "CAUSAL_LM"}
+            (place / "adapter_config.json").write_text(json.dumps(config))
+            self._call("POST", "/load_lora_adapter", json={"lora_name": name, "lora_path": str(place)})
+        except (KeyError, ValueError):
+            raise self._endpoint.unavailable("cannot take this adapter: its settings cannot be read") from None
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def drop_adapter(self, name: str) -> None:
+        self._call("POST", "/unload_lora_adapter", json={"lora_name": name}, may=(400, 404))
+
+    def loaded_caches(self) -> frozenset[str]:
+        return frozenset()
+
+    def drop_cache(self, name: str) -> None:
+        """Do nothing: vLLM holds no caches by name."""
+
+    def forget_prefixes(self, salt: str) -> None:
+        """Do nothing: vLLM forgets prefixes by use alone. No tenant's salt finds another's."""
+
+    def measure(self, context: int, query: int) -> Measured:
+        raise self._unable()
+
+    def build_cache(self, name: str, messages: Sequence[ChatMessage]) -> BuiltCache:
+        raise self._unable()
+
+    def load_cache(self, name: str, content: bytes, *, is_pinned: bool) -> None:
+        raise self._unable()
+
+    def train_adapter(self, name: str, pairs: Sequence[TrainingPair], recipe: Mapping[str, Any]) -> None:
+        raise self._unable()
+
+    def read_adapter(self, name: str) -> bytes:
+        raise self._unable()
+
+    def examine_adapter(self, name: str, pairs: Sequence[TrainingPair], strangers: Sequence[str]) -> None:
+        raise self._unable()
+
+    def _unable(self) -> ProviderUnavailable:
+        return self._endpoint.unavailable("runs in vLLM, which cannot do that")
+
+
+def _read_metadata(content: bytes) -> dict[str, str]:
+    """Return the metadata of safetensors. Raises KeyError; ValueError."""
+    length = int.from_bytes(content[:8], "little")
+    found: dict[str, str] = json.loads(content[8 : 8 + length])["__metadata__"]
+    return found

@@ -97,11 +97,15 @@ class OpenAiLlm:
                     yield TextDelta(piece)
         if not reply.finished:
             raise self._endpoint.unavailable("broke off its reply")
+        if use is not None and use.adapter:
+            reply.model = self.name  # the name of an adapter is for the engine alone
         yield reply.completion("".join(reply.pieces))
 
     def _chunks(self, messages: Sequence[ChatMessage], use: EngineUse) -> Generator[ChatCompletionChunk, None, None]:
         is_local = self._engine == "local"
-        named = {"caches": list(use.caches), "adapter": use.adapter, "cache_salt": use.salt} if is_local else {}
+        named: dict[str, Any] = {"caches": list(use.caches), "adapter": use.adapter} if is_local else {}
+        if self._engine != "openai" and use.salt:
+            named["cache_salt"] = use.salt
         with self._endpoint.translate_failures():
             chunks = self._client.chat.completions.create(
                 model=self._endpoint.model if is_local else use.adapter or self._endpoint.model,

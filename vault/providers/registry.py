@@ -89,10 +89,11 @@ def llm() -> Llm | None:
 def engine() -> "InferenceEngine | None":
     """The engine of settings.MEMOS_LLM_ENGINE, where it can do more than answer; else None."""
     choice = settings.MEMOS_LLM
-    if not choice.url or choice.engine != "local":
+    is_able = choice.engine == "local" or (choice.engine == "vllm" and choice.adapters)
+    if not choice.url or not is_able:
         return None
     with _BUILDING:
-        return _make_engine(choice.url, choice.key, choice.model)
+        return _make_engine(choice.url, choice.key, choice.model, choice.adapters if choice.engine == "vllm" else "")
 
 
 def tenant_llm(*, url: str, key: str, model: str, read_seconds: float, retries: int) -> Llm:
@@ -185,11 +186,13 @@ def _make_llm(url: str, key: str, model: str, served_by: str) -> Llm:
 
 
 @cache
-def _make_engine(url: str, key: str, model: str) -> "InferenceEngine":
-    from vault.providers.engines import LocalEngine
+def _make_engine(url: str, key: str, model: str, adapters: str) -> "InferenceEngine":
+    """Return vLLM with a folder for adapters, else the local engine."""
+    from vault.providers.engines import LocalEngine, VllmEngine
     from vault.providers.openai_endpoint import Endpoint
 
-    return LocalEngine(Endpoint(url=url, key=key, model=model))
+    endpoint = Endpoint(url=url, key=key, model=model)
+    return VllmEngine(endpoint, Path(adapters)) if adapters else LocalEngine(endpoint)
 
 
 @lru_cache(maxsize=MOST_TENANT_MODELS)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from django.db.models.functions import Now
+
 from governance.actor import Actor
 from governance.database import acting
 from governance.ids import uuid7
@@ -17,14 +19,23 @@ COSTS = {"text_base": 0.0, "text_token": 0.01, "cache_base": 0.0, "cache_token":
 
 
 def form_add(
-    actor: Actor, memory_ids: Sequence[UUID], *, title: str = "House rules", kind: MemoryType = MemoryType.ACTIVATION
+    actor: Actor,
+    memory_ids: Sequence[UUID],
+    *,
+    title: str = "House rules",
+    kind: MemoryType = MemoryType.ACTIVATION,
+    content: bytes = b"tensors",
+    is_approved: bool = False,
 ) -> MemoryForm:
     """Store a cache or adapter of these memories, with an invented payload."""
     form_id = uuid7()
-    sealed = payload_seal(actor.tenant_id, form_id, [], payload_encode("text", b"tensors"))
+    sealed = payload_seal(actor.tenant_id, form_id, [], payload_encode("text", content))
     payload_store(actor.tenant_id, form_id, sealed)
     model = EngineModel(name="tiny", fingerprint="f" * 64, context=4096, bytes_per_token=100)
     made = MadePayload(form_id, model, 10, 0.5, sealed, costs=COSTS)
     with acting(actor):
         block = block_open(actor=actor, memory_ids=memory_ids)
-        return form_store(actor, {"kind": kind, "persona": ""}, title, block, made)
+        form = form_store(actor, {"kind": kind, "persona": ""}, title, block, made)
+        if is_approved:
+            MemoryForm.objects.filter(id=form.id).update(approved_at=Now(), approved_by=actor.member_id)
+        return form
