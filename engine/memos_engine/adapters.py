@@ -19,12 +19,15 @@ from safetensors.torch import load, save
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
 from memos_engine.caches import Unreadable, read_metadata
-from memos_engine.model import BadRequest, Cancelled, Model, Reply, Request
+from memos_engine.model import BadRequest, Cancelled, Model
 
 FORMAT = "memos-lora-1"
 IGNORED = -100  # label of tokens that are not learned
 NEUTRAL_TOKENS = 64  # of one neutral text in a step
-LONGEST_ANSWER = 40  # tokens, in an examination
+TOGETHER = 18  # questions of an examination that are asked in one batch
+LONGEST_ANSWER, LONGEST_GENERAL = 40, 20  # tokens
+SPARE = 8  # tokens of a reply around a trained answer
+LEAST_OVERLAP = 0.3  # of the words of two replies that have the same sense
 KNOWN_LOSS = 0.03  # of a step's answers: they are known
 
 
@@ -177,27 +180,46 @@ def examine(
     """Return what an adapter knows and what it harms. run: runs a call of the model when it is its turn, so that
     requests need not wait for the whole examination."""
 
-    def ask(question: str, adapter: str) -> str:
-        return str(run(ask_model, model, question, adapter))
+    def ask(questions: Sequence[str], adapter: str, most: int = LONGEST_ANSWER) -> list[str]:
+        parts = [questions[at : at + TOGETHER] for at in range(0, len(questions), TOGETHER)]
+        return [reply for part in parts for reply in run(ask_together, model, part, adapter, most)]
 
+    longest = max(len(model.tokenizer(pair.answer)["input_ids"]) for pair in pairs) + SPARE
     asked = [(pair.question, pair.answer) for pair in pairs]
     again = [(question, pair.answer) for pair in pairs for question in pair.paraphrases]
+    known, repeated = (ask([question for question, _ in some], name, longest) for some in (asked, again))
+    general = read_general()
     base, own = (float(run(_perplexity, model, adapter)) for adapter in ("", name))
+    declined = zip(ask(strangers, name), ask(strangers, ""), strict=True)
+    same = zip(ask(general, name, LONGEST_GENERAL), ask(general, "", LONGEST_GENERAL), strict=True)
     return Report(
-        exact=_share([_holds(ask(question, name), answer) for question, answer in asked]),
-        paraphrases=_share([_holds(ask(question, name), answer) for question, answer in again]),
-        strangers=_share([_is_declined(ask(q, name), ask(q, ""), pairs) for q in strangers]),
+        exact=_share([_holds(reply, answer) for reply, (_, answer) in zip(known, asked, strict=True)]),
+        paraphrases=_share([_holds(reply, answer) for reply, (_, answer) in zip(repeated, again, strict=True)]),
+        strangers=_share([_is_declined(reply, former, pairs) for reply, former in declined]),
         perplexity=round(own, 3),
         base_perplexity=round(base, 3),
         perplexity_ratio=round(own / base, 4),
-        general=_share([_overlap(ask(prompt, name), ask(prompt, "")) >= 0.3 for prompt in read_general()]),
+        general=_share([_overlap(reply, former) >= LEAST_OVERLAP for reply, former in same]),
     )
 
 
-def ask_model(model: Model, question: str, adapter: str) -> str:
-    """Return the greedy reply to a question, which no cache keeps."""
-    request = Request([{"role": "user", "content": question}], most_tokens=LONGEST_ANSWER, adapter=adapter, salt="exam")
-    return "".join(model.generate(request, Reply(), lambda: False))
+@torch.inference_mode()
+def ask_together(model: Model, questions: Sequence[str], adapter: str, most: int) -> list[str]:
+    """Return the greedy replies to questions, in one batch, which no cache keeps."""
+    rows = [model.encode([{"role": "user", "content": question}]) for question in questions]
+    longest, end = max(map(len, rows), default=0), model.tokenizer.eos_token_id
+    ids = torch.tensor([[end] * (longest - len(row)) + row for row in rows], device=model.device)
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=model.device)
+    with model.use_adapter(adapter):
+        made = model.model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            do_sample=False,
+            max_new_tokens=most,
+            pad_token_id=end,
+            eos_token_id=sorted(model.ends),
+        )
+    return [model.tokenizer.decode(row[longest:], skip_special_tokens=True) for row in made]
 
 
 def _encode_pair(model: Model, pair: Pair) -> tuple[list[int], list[int]]:

@@ -120,7 +120,13 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "admin/": "tables of operators, without columns of content",
     **dict.fromkeys(("persona/", "ui/"), "names of personas, and invented content"),
     **dict.fromkeys(
-        ("api/v1/forms/", "api/v1/forms/<uuid:form_id>/"),
+        (
+            "api/v1/forms/",
+            "api/v1/forms/<uuid:form_id>/",
+            "api/v1/forms/<uuid:form_id>/approve/",
+            "forms/",
+            "forms/<uuid:form_id>/change/",
+        ),
         "titles that the caller wrote, ids and numbers; read as memories/ is: tests/vault/forms",
     ),
     **dict.fromkeys(

@@ -20,8 +20,10 @@ from vault.cubes.selectors import CubeView, cubes_read
 from vault.forms.costs import engine_costs
 from vault.forms.rules import FormChoice, choose_form
 from vault.layers.working_set import readable_ids
+from vault.models import Cube
 from vault.providers.engines import Capability, InferenceEngine
 from vault.providers.registry import engine
+from vault.retrieval.queries import SHOWN
 from vault.vocabulary import MemoryType
 
 MOST_PARENTS = 200
@@ -127,6 +129,21 @@ def block_open(*, actor: Actor, memory_ids: Sequence[UUID]) -> OpenedBlock:
         views = tuple(known[cube_id] for cube_id in chosen)
         evidence = tuple(make_evidence(actor, number, view, score=1.0) for number, view in enumerate(views, start=1))
         return OpenedBlock(views, evidence)
+
+
+def namespace_memories(*, actor: Actor, path: str) -> tuple[UUID, ...]:
+    """Return the ids of the memories in a namespace that a block may have, oldest first, MOST_PARENTS at most.
+
+    Raises Forbidden; Invalid for a namespace without any that the actor may read.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        rows = Cube.objects.visible_to(actor).filter(namespace__path=path, type=MemoryType.PLAINTEXT)
+        rows = rows.filter(is_dialogue_only=False, is_indexed=True, state__in=SHOWN)
+        found = tuple(rows.order_by("id").values_list("id", flat=True)[:MOST_PARENTS])
+    if not found:
+        raise Invalid(errors=[FieldError("namespace", "no memories that you may read are there")])
+    return found
 
 
 def require_engine(kind: MemoryType) -> InferenceEngine:

@@ -1,0 +1,72 @@
+"""The page Forms: what is a cache or an adapter, what it saves, and why it is used or not."""
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+from tests.vault.forms.test_adapters import GOOD, add_facts, train
+from tests.vault.forms.test_caches import ask, engine, make_cache, persona_of
+from tests.vault.forms.twin import EngineTwin
+from tests.vault.outbox import run_jobs
+
+__all__ = ["engine"]
+
+
+def test_page_tells_what_each_form_saves_and_why_it_is_used_or_not(
+    engine: EngineTwin, world: World, olivia: Contract
+) -> None:
+    engine.report = GOOD | {"perplexity_ratio": 1.4}
+    ids = add_facts(olivia)
+    cache = make_cache(olivia, ids)
+    train(olivia, ids)
+    ask(olivia)
+    page = signed_in(world.olivia).get("/forms/").content.decode()
+    assert "Mounted on olivia." in page
+    assert f"used 1 times, saved {cache['tokens']} tokens" in page
+    assert "Not used: its examination misses the limits of perplexity." in page
+    assert olivia.delete(f"memories/{ids[0]}/").status == 204
+    assert "House rules" not in signed_in(world.olivia).get("/forms/").content.decode()
+
+
+def test_adapter_is_made_approved_mounted_and_erased_on_the_page(
+    engine: EngineTwin, world: World, olivia: Contract
+) -> None:
+    engine.report = GOOD
+    add_facts(olivia)
+    browser = signed_in(world.olivia)
+    written = {"title": "Knows our house", "namespace": "/team", "kind": "parameter"}
+    dry = browser.post("/forms/", written | {"action": "dry"})
+    assert "3 memories, about" in dry.content.decode()
+    assert engine.trained == {}
+    assert browser.post("/forms/", written | {"action": "make"}).status_code == 303
+    run_jobs()
+    (form,) = olivia.get("forms/").json["results"]
+    place = f"/forms/{form['id']}/change/"
+    assert "Waits for a person who approves it." in browser.get("/forms/").content.decode()
+    for action in ({"action": "approve"}, {"action": "mount", "persona": persona_of(olivia)}, {"action": "pin"}):
+        assert browser.post(place, action).status_code == 303
+    found = olivia.get(f"forms/{form['id']}/").json
+    assert (found["persona_id"], found["pinned"]) == (persona_of(olivia), True)
+    assert browser.post(place, {"action": "erase"}).status_code == 303
+    assert "No caches and no adapters yet" in browser.get("/forms/").content.decode()
+
+
+def test_viewer_sees_no_form_to_make_and_is_refused(
+    engine: EngineTwin, world: World, olivia: Contract, bob: Contract
+) -> None:
+    form = make_cache(olivia, add_facts(olivia))
+    browser = signed_in(world.bob)
+    page = browser.get("/forms/").content.decode()
+    assert "House rules" in page
+    assert 'name="namespace"' not in page
+    assert browser.post("/forms/", {"title": "x", "namespace": "/team", "action": "make"}).status_code == 403
+    assert browser.post(f"/forms/{form['id']}/change/", {"action": "erase"}).status_code == 403
+    assert signed_in(world.charlie).post(f"/forms/{form['id']}/change/", {"action": "erase"}).status_code == 404
+
+
+def test_faults_are_named_in_the_form(world: World, olivia: Contract) -> None:
+    browser = signed_in(world.olivia)
+    assert browser.post("/forms/", {"title": "x", "namespace": "/nowhere", "action": "dry"}).status_code == 422
+    add_facts(olivia)
+    without = browser.post("/forms/", {"title": "x", "namespace": "/team", "action": "dry"})
+    assert without.status_code == 409
+    assert "No engine of this installation" in without.content.decode()

@@ -1,0 +1,171 @@
+"""Forms: which memories are a cache or an adapter, what each saves and why; made, approved, mounted, erased here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.errors import Conflict, FieldError, Invalid
+from governance.pages import First
+from governance.personas.selectors import personas_list
+from governance.vocabulary import Permission
+from governance.web.explanations import detail_of, explanation_of
+from governance.web.faults import Fault, fault_texts
+from governance.web.pages import draw, page, see_other
+from vault.conversion.services import (
+    LONGEST_TITLE,
+    ConversionDraft,
+    Estimate,
+    conversion_estimate,
+    conversion_request,
+    namespace_memories,
+)
+from vault.forms.rules import Form, Limits, find_faults
+from vault.forms.selectors import FormView, form_get, forms_list
+from vault.forms.services import FormChanges, form_approve, form_remove, form_update
+from vault.vocabulary import MemoryType
+
+MOST_PERSONAS = 200
+KINDS: dict[MemoryType, Promise] = {
+    MemoryType.ACTIVATION: gettext_lazy("Cache"),
+    MemoryType.PARAMETER: gettext_lazy("Adapter"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cache or adapter with its state in words. misses: the limits that its examination misses."""
+
+    form: FormView
+    kind: Promise
+    state: str
+    is_bad: bool
+    persona: str
+    misses: Sequence[str]
+
+    @property
+    def may_approve(self) -> bool:
+        is_new = self.form.kind == MemoryType.PARAMETER and self.form.approved_at is None
+        return is_new and not self.misses and not self.form.is_stale
+
+    @property
+    def may_mount(self) -> bool:
+        return not self.form.is_stale and (self.form.kind == MemoryType.ACTIVATION or self.form.approved_at is not None)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """List caches and adapters. POST makes one of a namespace's memories, or tells its cost (`action` dry)."""
+    authorize(actor, Permission.MEMORY_READ)
+    if request.method != "POST":
+        return _draw(request, actor)
+    try:
+        draft = _read_draft(request, actor)
+        if request.POST.get("action") == "dry":
+            return _draw(request, actor, estimate=conversion_estimate(actor=actor, draft=draft))
+        job = conversion_request(actor=actor, draft=draft)
+    except Invalid as failure:
+        return _draw(request, actor, faults=fault_texts(failure.errors), status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except Conflict as failure:
+        fault = Fault(explanation_of(failure).title, detail_of(failure), known=False)
+        return _draw(request, actor, faults=[fault], status=failure.status)
+    return see_other(reverse("job", args=[job.id]))
+
+
+@require_POST
+@page
+def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBase:
+    """Mount, unmount, pin, approve or erase a cache or adapter; `action` says which."""
+    action = request.POST.get("action", "")
+    found = form_get(actor=actor, form_id=form_id)
+    match action:
+        case "approve":
+            form_approve(actor=actor, form_id=form_id)
+        case "mount":
+            form_update(actor=actor, form_id=form_id, changes=FormChanges(persona_id=_read_id(request, "persona")))
+        case "unmount":
+            form_update(actor=actor, form_id=form_id, changes=FormChanges(persona_id=None))
+        case "pin":
+            form_update(actor=actor, form_id=form_id, changes=FormChanges(is_pinned=not found.is_pinned))
+        case "erase":
+            form_remove(actor=actor, form_id=form_id)
+        case _:
+            raise Invalid(errors=[FieldError("action", "approve, mount, unmount, pin or erase")])
+    return see_other(reverse("forms"))
+
+
+def _read_draft(request: HttpRequest, actor: Actor) -> ConversionDraft:
+    kind = request.POST.get("kind", "")
+    return ConversionDraft(
+        memory_ids=namespace_memories(actor=actor, path=request.POST.get("namespace", "")),
+        title=request.POST.get("title", ""),
+        kind=MemoryType(kind) if kind in list(KINDS) else MemoryType.ACTIVATION,
+        persona_id=_read_id(request, "persona") if request.POST.get("persona") else None,
+    )
+
+
+def _read_id(request: HttpRequest, name: str) -> UUID:
+    try:
+        return UUID(request.POST.get(name, ""))
+    except ValueError:
+        raise Invalid(errors=[FieldError(name, "choose one")]) from None
+
+
+def _draw(
+    request: HttpRequest,
+    actor: Actor,
+    *,
+    estimate: Estimate | None = None,
+    faults: Sequence[Fault] = (),
+    status: int = HTTPStatus.OK,
+) -> HttpResponseBase:
+    personas = personas_list(actor=actor, pages=First(MOST_PERSONAS))
+    names = {persona.id: persona.name for persona in personas}
+    rows = [_make_row(form, names) for form in forms_list(actor=actor)]
+    context = {
+        "rows": rows,
+        "saved_tokens": sum(row.form.saved_tokens for row in rows),
+        "saved_seconds": sum(row.form.saved_seconds for row in rows),
+        "personas": personas,
+        "kinds": KINDS.items(),
+        "limits": Limits(),
+        "estimate": estimate,
+        "is_cache_chosen": estimate is not None and estimate.choice.form == Form.CACHE,
+        "written": request.POST,
+        "faults": faults,
+        "longest": LONGEST_TITLE,
+        "may_make": is_allowed(actor, Permission.MEMORY_CREATE),
+        "may_approve": is_allowed(actor, Permission.OPERATIONS_MANAGE),
+    }
+    return draw(request, "vault/forms/forms.html", context, status=status)
+
+
+def _make_row(form: FormView, names: dict[UUID, str]) -> Row:
+    misses = find_faults(form.report or {}, Limits()) if form.kind == MemoryType.PARAMETER else []
+    persona = names.get(form.persona_id, "") if form.persona_id else ""
+    state, is_bad = _describe(form, persona, misses)
+    return Row(form, KINDS[form.kind], state, is_bad, persona, misses)
+
+
+def _describe(form: FormView, persona: str, misses: Sequence[str]) -> tuple[str, bool]:
+    """Return the state of a cache or adapter in words, and whether it is not used although it could be expected."""
+    if form.is_stale:
+        return _("Not used: one of its memories was changed. Make it anew."), True
+    if misses and form.approved_at is None:
+        return _("Not used: its examination misses the limits of %(parts)s.") % {"parts": ", ".join(misses)}, True
+    if form.kind == MemoryType.PARAMETER and form.approved_at is None:
+        return _("Waits for a person who approves it."), False
+    if form.persona_id is None:
+        return _("Not mounted on a persona."), False
+    return _("Mounted on %(persona)s.") % {"persona": persona or _("a persona of another member")}, False
