@@ -8,6 +8,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from itertools import cycle
 from pathlib import Path
@@ -113,7 +114,7 @@ def train(model: Model, pairs: Sequence[Pair], recipe: Recipe, progress: Progres
     optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
     rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _scale_rate(step, recipe.steps))
     examples = [_encode_pair(model, pair) for pair in pairs]
-    neutral = cycle([model.tokenizer(text)["input_ids"][:NEUTRAL_TOKENS] for text in read_neutral()[0]])
+    neutral = cycle(_read_base(model, learner) if recipe.kl else [])
     progress.steps, waiting, losses = recipe.steps, [], {}
     for step in range(recipe.steps):
         if progress.cancelled:
@@ -121,13 +122,15 @@ def train(model: Model, pairs: Sequence[Pair], recipe: Recipe, progress: Progres
         if len(waiting) < min(recipe.batch, len(examples)):
             waiting = shuffled.sample(range(len(examples)), len(examples))
         chosen, waiting = waiting[: recipe.batch], waiting[recipe.batch :]
-        loss = _answer_loss(learner, [examples[at] for at in chosen])
+        with compute_faster(model):
+            loss = _answer_loss(learner, [examples[at] for at in chosen])
         losses.update(dict.fromkeys(chosen, loss.item()))
         progress.step, progress.loss = step + 1, loss.item()
         if len(losses) == len(examples) and max(losses.values()) < KNOWN_LOSS:
             break
         if recipe.kl:
-            loss = loss + recipe.kl * _drift(learner, [next(neutral), next(neutral)])
+            with compute_faster(model):
+                loss = loss + recipe.kl * _drift(learner, *next(neutral))
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -239,13 +242,27 @@ def _answer_loss(learner: Any, examples: Sequence[tuple[list[int], list[int]]]) 
     return cross_entropy(logits[:, :-1][kept].float(), labels[:, 1:][kept])
 
 
-def _drift(learner: Any, texts: Sequence[list[int]]) -> torch.Tensor:
+def compute_faster(model: Model) -> AbstractContextManager[Any]:
+    """Return the context in which a processor that knows bfloat16 computes with it; the weights stay as they are."""
+    is_known = model.device.type == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return torch.autocast(model.device.type, torch.bfloat16) if is_known else nullcontext()
+
+
+@torch.no_grad()
+def _read_base(model: Model, learner: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return neutral texts with the base's next-token distributions, which no step changes."""
+    found = []
+    with compute_faster(model), learner.disable_adapter():
+        for text in read_neutral()[0]:
+            ids = torch.tensor([model.tokenizer(text)["input_ids"][:NEUTRAL_TOKENS]], device=model.device)
+            found.append((ids, log_softmax(learner(input_ids=ids).logits[0].float(), -1).bfloat16()))
+    return found
+
+
+def _drift(learner: Any, ids: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
     """Return the divergence of the base's next-token distributions from the learner's, per token."""
-    ids, mask = _pad(texts, learner.device)
-    with torch.no_grad(), learner.disable_adapter():
-        base = log_softmax(learner(input_ids=ids, attention_mask=mask).logits.float(), -1)[mask.bool()]
-    own = log_softmax(learner(input_ids=ids, attention_mask=mask).logits.float(), -1)[mask.bool()]
-    return kl_div(own, base, reduction="batchmean", log_target=True)
+    own = log_softmax(learner(input_ids=ids).logits[0].float(), -1)
+    return kl_div(own, base.float(), reduction="batchmean", log_target=True)
 
 
 def _pad(rows: Sequence[list[int]], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

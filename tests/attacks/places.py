@@ -124,6 +124,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
             "api/v1/forms/",
             "api/v1/forms/<uuid:form_id>/",
             "api/v1/forms/<uuid:form_id>/approve/",
+            "api/v1/forms/<uuid:form_id>/text/",
             "forms/",
             "forms/<uuid:form_id>/change/",
         ),

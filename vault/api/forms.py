@@ -27,7 +27,7 @@ from vault.conversion.services import (
     conversion_request,
 )
 from vault.forms.selectors import FormView, form_get, forms_list
-from vault.forms.services import FormChanges, form_approve, form_remove, form_update
+from vault.forms.services import FormChanges, form_approve, form_remove, form_text, form_update
 from vault.vocabulary import MemoryType
 
 KINDS = [MemoryType.ACTIVATION, MemoryType.PARAMETER]
@@ -86,6 +86,10 @@ class FormSchema(Schema):
     saved_tokens = serializers.IntegerField(help_text="That the model did not read again.")
     saved_seconds = serializers.FloatField(help_text="To first tokens, estimated from measures.")
     created_at = serializers.DateTimeField()
+
+
+class FormTextSchema(Schema):
+    text = serializers.CharField()
 
 
 class FormListSchema(Schema):
@@ -162,6 +166,14 @@ class MemoryFormView(ApiView):
         refuse_unknown_parameters(request)
         form_remove(actor=self.actor(), form_id=form_id)
         return Response(status=204)
+
+
+class FormTextView(ApiView):
+    @of_memories("forms_text", FormTextSchema, may=[404, 503])
+    def get(self, request: Request, form_id: UUID) -> Response:
+        """Return the text that a cache was made of, or the training pairs of an adapter as JSON."""
+        refuse_unknown_parameters(request)
+        return Response({"text": form_text(actor=self.actor(), form_id=form_id)})
 
 
 class FormApproveView(ApiView):

@@ -13,7 +13,7 @@ from vault.api.exchange import (
     UploadsView,
 )
 from vault.api.feedback import FeedbackView
-from vault.api.forms import FormApproveView, FormsView, MemoryFormView
+from vault.api.forms import FormApproveView, FormsView, FormTextView, MemoryFormView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.layers import (
     ConstantsView,
@@ -166,6 +166,7 @@ urlpatterns = [
     path("personas/<uuid:persona_id>/settings/", ConstantsView.as_view()),
     path("forms/", FormsView.as_view()),
     path("forms/<uuid:form_id>/", MemoryFormView.as_view()),
+    path("forms/<uuid:form_id>/text/", FormTextView.as_view()),
     path("forms/<uuid:form_id>/approve/", FormApproveView.as_view()),
     path("pipelines/", PipelinesView.as_view()),
     path("pipelines/run/", StepsRunView.as_view()),

@@ -87,6 +87,26 @@ def form_approve(*, actor: Actor, form_id: UUID) -> FormView:
         return form_get(actor=actor, form_id=form_id)
 
 
+def form_text(*, actor: Actor, form_id: UUID) -> str:
+    """Return the text that travels with a cache, as a prompt has it, or the training pairs of an adapter, as JSON.
+
+    Outside any transaction. Raises NotFound, also where a key of it was destroyed; Forbidden; Unavailable. Writes:
+    AuditEntry naming it and its memories.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        mine = Cube.objects.visible_to(actor).values("id")
+        row = MemoryForm.objects.filter(tenant_id=actor.tenant_id, id=form_id, cube_id__in=mine).first()
+        if row is None:
+            raise NotFound
+        named = [row.cube_id, *row.parents]
+        record(actor=actor, verb=Verb.MEMORY_READ, object_type=OBJECT_TYPE, object_ids=named)
+    payload = payload_open(row)
+    if payload is None:
+        raise NotFound
+    return payload_decode(payload)[0]
+
+
 def form_remove(*, actor: Actor, form_id: UUID) -> None:
     """Erase a cache or adapter with its payload; its parents stay. Raises NotFound; Forbidden; Held.
 

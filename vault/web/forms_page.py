@@ -59,6 +59,10 @@ class Row:
         return is_new and not self.misses and not self.form.is_stale
 
     @property
+    def may_train(self) -> bool:
+        return self.form.kind == MemoryType.ACTIVATION
+
+    @property
     def may_mount(self) -> bool:
         return not self.form.is_stale and (self.form.kind == MemoryType.ACTIVATION or self.form.approved_at is not None)
 
@@ -86,7 +90,8 @@ def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_POST
 @page
 def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBase:
-    """Mount, unmount, pin, approve or erase a cache or adapter; `action` says which."""
+    """Mount, unmount, pin, approve, make anew or erase a cache or adapter, or train an adapter of a cache's memories;
+    `action` says which."""
     action = request.POST.get("action", "")
     found = form_get(actor=actor, form_id=form_id)
     match action:
@@ -98,10 +103,15 @@ def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBas
             form_update(actor=actor, form_id=form_id, changes=FormChanges(persona_id=None))
         case "pin":
             form_update(actor=actor, form_id=form_id, changes=FormChanges(is_pinned=not found.is_pinned))
+        case "anew" | "train":
+            kind = found.kind if action == "anew" else MemoryType.PARAMETER
+            persona_id = found.persona_id if kind == MemoryType.ACTIVATION else None
+            draft = ConversionDraft(found.parents, found.title, kind, persona_id)
+            return see_other(reverse("job", args=[conversion_request(actor=actor, draft=draft).id]))
         case "erase":
             form_remove(actor=actor, form_id=form_id)
         case _:
-            raise Invalid(errors=[FieldError("action", "approve, mount, unmount, pin or erase")])
+            raise Invalid(errors=[FieldError("action", "approve, mount, unmount, pin, anew, train or erase")])
     return see_other(reverse("forms"))
 
 

@@ -110,6 +110,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("forms/", "post"): [Call("forms/", {"memory_ids": ["{memory}"], "title": "Newer"})],
     ("forms/<uuid:form_id>/", "get"): [Call("forms/{form}/")],
     ("forms/<uuid:form_id>/", "patch"): [Call("forms/{form}/", {"pinned": True})],
+    ("forms/<uuid:form_id>/text/", "get"): [Call("forms/{form}/text/")],
     ("forms/<uuid:form_id>/approve/", "post"): [Call("forms/{form}/approve/")],
     ("forms/<uuid:form_id>/", "delete"): [Call("forms/{form}/")],
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],

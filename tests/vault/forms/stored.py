@@ -1,6 +1,6 @@
 """Caches and adapters in the tables, made without an engine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -26,8 +26,9 @@ def form_add(
     kind: MemoryType = MemoryType.ACTIVATION,
     content: bytes = b"tensors",
     is_approved: bool = False,
+    store: Callable[..., MemoryForm] = form_store,
 ) -> MemoryForm:
-    """Store a cache or adapter of these memories, with an invented payload."""
+    """Store a cache or adapter of these memories, with an invented payload. store: another `form_store`."""
     form_id = uuid7()
     sealed = payload_seal(actor.tenant_id, form_id, [], payload_encode("text", content))
     payload_store(actor.tenant_id, form_id, sealed)
@@ -35,7 +36,7 @@ def form_add(
     made = MadePayload(form_id, model, 10, 0.5, sealed, costs=COSTS)
     with acting(actor):
         block = block_open(actor=actor, memory_ids=memory_ids)
-        form = form_store(actor, {"kind": kind, "persona": ""}, title, block, made)
+        form = store(actor, {"kind": kind, "persona": ""}, title, block, made)
         if is_approved:
             MemoryForm.objects.filter(id=form.id).update(approved_at=Now(), approved_by=actor.member_id)
         return form

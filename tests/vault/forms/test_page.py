@@ -50,6 +50,34 @@ def test_adapter_is_made_approved_mounted_and_erased_on_the_page(
     assert "No caches and no adapters yet" in browser.get("/forms/").content.decode()
 
 
+def test_changed_cache_is_made_anew_and_becomes_an_adapter_on_the_page(
+    engine: EngineTwin, world: World, olivia: Contract
+) -> None:
+    engine.report = GOOD
+    ids = add_facts(olivia)
+    cache = make_cache(olivia, ids)
+    assert olivia.patch(f"memories/{ids[0]}/", {"content": "The museum closes at seven."}, if_match='"1"').status == 200
+    browser = signed_in(world.olivia)
+    assert "Not used: one of its memories was changed. Make it anew." in browser.get("/forms/").content.decode()
+    for action in ("anew", "train"):
+        assert browser.post(f"/forms/{cache['id']}/change/", {"action": action}).status_code == 303
+        run_jobs()
+    adapter, anew, _old = olivia.get("forms/").json["results"]
+    assert (adapter["kind"], anew["kind"], anew["stale"]) == ("parameter", "activation", False)
+    assert "The museum closes at seven." in olivia.get(f"forms/{anew['id']}/text/").json["text"]
+    assert '"answer": "The museum closes at seven."' in olivia.get(f"forms/{adapter['id']}/text/").json["text"]
+
+
+def test_text_of_a_form_needs_the_right_to_its_memories(
+    engine: EngineTwin, olivia: Contract, alice: Contract, charlie: Contract
+) -> None:
+    secret = olivia.add("The safe opens with 4711.")["id"]  # in her own namespace
+    run_jobs()
+    form = make_cache(olivia, [secret])
+    assert "4711" in olivia.get(f"forms/{form['id']}/text/").json["text"]
+    assert [client.get(f"forms/{form['id']}/text/").status for client in (alice, charlie)] == [404, 404]
+
+
 def test_viewer_sees_no_form_to_make_and_is_refused(
     engine: EngineTwin, world: World, olivia: Contract, bob: Contract
 ) -> None:
