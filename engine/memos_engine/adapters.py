@@ -8,7 +8,6 @@ import json
 import math
 import random
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from itertools import cycle
 from pathlib import Path
@@ -43,14 +42,16 @@ class Pair:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of a training."""
+    """The settings of a training. layers: the share of the layers, the last ones, that are adapted: without the others
+    a step needs half of the time and harms less."""
 
     rank: int = 16
-    steps: int = 120
-    rate: float = 1e-3
-    batch: int = 9
+    steps: int = 60
+    rate: float = 2e-3
+    batch: int = 6
     kl: float = 1.0
     seed: int = 0
+    layers: float = 0.4
 
 
 @dataclass
@@ -87,8 +88,9 @@ def read_recipe(given: dict[str, Any]) -> Recipe:
     if unknown := given.keys() - known:
         raise BadRequest(f"unknown settings of a training: {', '.join(sorted(unknown))}")
     recipe = Recipe(**given)
-    if not (1 <= recipe.rank <= 256 and 1 <= recipe.steps <= 10_000 and 1 <= recipe.batch <= 256 and recipe.rate > 0):
-        raise BadRequest("rank, steps, batch and rate are above 0, and not huge")
+    is_usable = 1 <= recipe.rank <= 256 and 1 <= recipe.steps <= 10_000 and 1 <= recipe.batch <= 256
+    if not (is_usable and recipe.rate > 0 and 0 < recipe.layers <= 1):
+        raise BadRequest("rank, steps, batch, rate and layers are above 0, and not huge")
     return recipe
 
 
@@ -107,14 +109,13 @@ def train(model: Model, pairs: Sequence[Pair], recipe: Recipe, progress: Progres
     """Train an adapter and return it as safetensors. Raises BadRequest; Cancelled."""
     torch.manual_seed(recipe.seed)
     shuffled = random.Random(recipe.seed)
-    config = LoraConfig(r=recipe.rank, lora_alpha=2 * recipe.rank, target_modules="all-linear", lora_dropout=0.0)
-    learner = get_peft_model(model.load_base().float(), config)
+    learner = get_peft_model(model.load_base().float(), _make_config(model, recipe))
     learner.train()
     weights = [part for part in learner.parameters() if part.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
     rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _scale_rate(step, recipe.steps))
     examples = [_encode_pair(model, pair) for pair in pairs]
-    neutral = cycle(_read_base(model, learner) if recipe.kl else [])
+    neutral = cycle(_read_base(model, learner) if recipe.kl else ())
     progress.steps, waiting, losses = recipe.steps, [], {}
     for step in range(recipe.steps):
         if progress.cancelled:
@@ -122,23 +123,53 @@ def train(model: Model, pairs: Sequence[Pair], recipe: Recipe, progress: Progres
         if len(waiting) < min(recipe.batch, len(examples)):
             waiting = shuffled.sample(range(len(examples)), len(examples))
         chosen, waiting = waiting[: recipe.batch], waiting[recipe.batch :]
-        with compute_faster(model):
-            loss = _answer_loss(learner, [examples[at] for at in chosen])
+        loss = _answer_loss(learner, [examples[at] for at in chosen])
         losses.update(dict.fromkeys(chosen, loss.item()))
         progress.step, progress.loss = step + 1, loss.item()
         if len(losses) == len(examples) and max(losses.values()) < KNOWN_LOSS:
             break
         if recipe.kl:
-            with compute_faster(model):
-                loss = loss + recipe.kl * _drift(learner, *next(neutral))
+            loss = loss + recipe.kl * _drift(learner, *next(neutral))
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         rates.step()
     tensors = {name: part.contiguous() for name, part in get_peft_model_state_dict(learner).items()}
-    stated = {"r": recipe.rank, "lora_alpha": 2 * recipe.rank, "target_modules": sorted(_list_targets(tensors))}
+    config = _make_config(model, recipe)
+    stated = {
+        "r": config.r,
+        "lora_alpha": config.lora_alpha,
+        "target_modules": sorted(_list_targets(tensors)),
+        "layers_to_transform": config.layers_to_transform,
+        "layers_pattern": config.layers_pattern,
+    }
     return save(tensors, {"format": FORMAT, "fingerprint": model.fingerprint, "config": json.dumps(stated)})
+
+
+def _make_config(model: Model, recipe: Recipe) -> LoraConfig:
+    count = model.config.num_hidden_layers
+    first = min(round(count * (1 - recipe.layers)), count - 1)
+    return LoraConfig(
+        r=recipe.rank,
+        lora_alpha=2 * recipe.rank,
+        target_modules=_list_linear(model),
+        layers_to_transform=list(range(first, count)),
+        layers_pattern="layers",
+        lora_dropout=0.0,
+    )
+
+
+def _list_linear(model: Model) -> list[str]:
+    """Return the names of the linear parts of a layer."""
+    parts = model.model.named_modules()
+    return sorted(
+        {
+            name.split(".base_layer")[0].rpartition(".")[2]
+            for name, part in parts
+            if isinstance(part, torch.nn.Linear) and ".layers." in name and ".lora_" not in name
+        }
+    )
 
 
 def load_adapter(model: Model, name: str, content: bytes) -> None:
@@ -237,22 +268,17 @@ def _answer_loss(learner: Any, examples: Sequence[tuple[list[int], list[int]]]) 
     labels = torch.full_like(ids, IGNORED)
     for at, (_, wanted) in enumerate(examples):
         labels[at, : len(wanted)] = torch.tensor(wanted)
-    logits = learner(input_ids=ids, attention_mask=mask).logits
     kept = labels[:, 1:] != IGNORED
-    return cross_entropy(logits[:, :-1][kept].float(), labels[:, 1:][kept])
-
-
-def compute_faster(model: Model) -> AbstractContextManager[Any]:
-    """Return the context in which a processor that knows bfloat16 computes with it; the weights stay as they are."""
-    is_known = model.device.type == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return torch.autocast(model.device.type, torch.bfloat16) if is_known else nullcontext()
+    inner = learner.get_base_model()
+    hidden = inner.base_model(input_ids=ids, attention_mask=mask).last_hidden_state[:, :-1][kept]
+    return cross_entropy(inner.get_output_embeddings()(hidden).float(), labels[:, 1:][kept])  # of answers alone
 
 
 @torch.no_grad()
 def _read_base(model: Model, learner: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Return neutral texts with the base's next-token distributions, which no step changes."""
     found = []
-    with compute_faster(model), learner.disable_adapter():
+    with learner.disable_adapter():
         for text in read_neutral()[0]:
             ids = torch.tensor([model.tokenizer(text)["input_ids"][:NEUTRAL_TOKENS]], device=model.device)
             found.append((ids, log_softmax(learner(input_ids=ids).logits[0].float(), -1).bfloat16()))

@@ -54,7 +54,7 @@ def _answers(url: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def model(address: str) -> Iterator[None]:
-    with override_settings(MEMOS_LLM=LlmChoice(url=address, key=TOKEN, model=NAME, reads=False)):
+    with override_settings(MEMOS_LLM=LlmChoice(url=address, key=TOKEN, model=NAME, reads=False, engine="local")):
         yield
 
 
@@ -79,3 +79,31 @@ def test_statement_to_a_real_model_is_stored_by_patterns(alice: Contract) -> Non
     assert alice.post(place, {"content": "I love green tea."}).json["model"].startswith(NAME)
     found = alice.get("memories/?semantic_type=preference").json["results"]
     assert [memory["content"] for memory in found] == ["I love green tea."]
+
+
+def test_block_enters_as_a_cache_and_no_longer_once_it_is_erased(alice: Contract) -> None:
+    rules = [
+        "Visitors leave their bags in the cloakroom beside the entrance before they enter the halls of the museum.",
+        "The museum closes at six, and the last guided tour begins at half past four in the great hall.",
+        "Photographs are allowed without a flash, except in the room of the watercolours on the second floor.",
+        "Children under twelve enter for free, if an adult is with them, on every day but the first Sunday.",
+    ]
+    ids = [alice.add(rule)["id"] for rule in rules]
+    run_jobs()
+    persona = alice.get("me/").json["personas"][0]["id"]
+    body = {"memory_ids": ids, "title": "House rules", "persona_id": persona}
+    job = alice.post("forms/", body).json["job"]["id"]
+    run_jobs()
+    done = alice.get(f"jobs/{job}/").json
+    assert done["status"] == "succeeded", done
+    form = alice.get(f"forms/{done['result']['form_id']}/").json
+    assert form["tokens"] > 200
+    asked = {"content": "When does the museum close?"}
+    place = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
+    with_cache = alice.post(place, asked).json
+    assert with_cache["usage"]["cached_tokens"] >= form["tokens"] - 1
+    assert alice.get(f"forms/{form['id']}/").json["uses"] == 1
+    assert alice.delete(f"forms/{form['id']}/").status == 204
+    run_jobs()
+    again = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
+    assert alice.post(again, asked).json["usage"]["cached_tokens"] < form["tokens"]
