@@ -8,16 +8,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.descriptions import DRY_RUN, ONCE
-from governance.api.fields import StrictSerializer, TextField
-from governance.api.jobs import JobSchema, job_json
+from governance.api.descriptions import DRY_RUN, ONCE, read
+from governance.api.fields import NoInput, StrictSerializer, TextField
+from governance.api.jobs import JobSchema
+from governance.api.schema import Schema
 from governance.api.views import ApiView, flag, heavy, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
-from vault.api.inputs import NoInput, read
-from vault.api.schema import Schema
 from vault.conversion.services import (
     LONGEST_TITLE,
     MOST_PARENTS,
@@ -137,7 +136,7 @@ class FormsView(ApiView):
         def call() -> Reply:
             with acting(actor):
                 job = conversion_request(actor=actor, draft=draft)
-                return Reply(202, {"job": job_json(job), "estimate": None})
+                return Reply(202, {"job": JobSchema.json(job), "estimate": None})
 
         return self.post_once(call, ask=lambda: authorize(actor, Permission.MEMORY_CREATE))
 

@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -21,7 +20,7 @@ from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
 from governance.web.explanations import detail_of, explanation_of
 from governance.web.faults import Fault, fault_texts
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, form_page, post_page, see_other
 from vault.conversion.services import (
     LONGEST_TITLE,
     ConversionDraft,
@@ -67,8 +66,7 @@ class Row:
         return not self.form.is_stale and (self.form.kind == MemoryType.ACTIVATION or self.form.approved_at is not None)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
+@form_page
 def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List caches and adapters. POST makes one of a namespace's memories, or tells its cost (`action` dry)."""
     authorize(actor, Permission.MEMORY_READ)
@@ -87,8 +85,7 @@ def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("job", args=[job.id]))
 
 
-@require_POST
-@page
+@post_page
 def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBase:
     """Mount, unmount, pin, approve, make anew or erase a cache or adapter, or train an adapter of a cache's memories;
     `action` says which."""
