@@ -57,7 +57,6 @@ ASK_NOBODY = {
     ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",
     ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
     ("vault.scheduler.services", "working_sets_preload"): "the worker's; names what the next turn may need, to nobody",
-    ("vault.conversion.unlearning", "forms_drop"): "the worker's; removes what was erased, as the event names it",
     ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
     ("vault.cubes.lookup", "lock_cubes"): "the caller asks about each that it found",
     **{("vault.cubes.lookup", name): "the caller asks about what it found" for name in FINDING},

@@ -1,4 +1,4 @@
-"""What follows an erased cache or adapter: the engine drops it, and an adapter is trained anew without what is gone."""
+"""Removal of erased caches and adapters from the engine, and trainings anew without the memories that are gone."""
 
 import json
 from collections.abc import Sequence

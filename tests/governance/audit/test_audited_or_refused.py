@@ -111,7 +111,6 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("forms/<uuid:form_id>/", "get"): [Call("forms/{form}/")],
     ("forms/<uuid:form_id>/", "patch"): [Call("forms/{form}/", {"pinned": True})],
     ("forms/<uuid:form_id>/text/", "get"): [Call("forms/{form}/text/")],
-    ("forms/<uuid:form_id>/approve/", "post"): [Call("forms/{form}/approve/")],
     ("forms/<uuid:form_id>/", "delete"): [Call("forms/{form}/")],
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
     ("memories/", "post"): [
@@ -403,6 +402,7 @@ NEEDS_NO_ROW = {
     ("namespaces/<uuid:namespace_id>/entries/<str:key>/", "get"): "ids and times; no content",
     ("namespaces/<uuid:namespace_id>/summary/", "get"): "nothing is summed up here; else as quoted: test_summaries",
     ("mounts/", "get"): "paths, ids and names of tasks; no content",
+    ("forms/<uuid:form_id>/approve/", "post"): "the form of this world is a cache, which nobody approves",
     ("pipelines/", "get"): "names and steps that the member wrote",
     ("pipelines/<uuid:pipeline_id>/", "get"): "the same of one",
     ("views/", "get"): "names and addresses of lists; no content",
@@ -679,7 +679,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
     for route, method in NEEDS_NO_ROW:
         address = re.sub(r"<uuid:(\w+)_id>", lambda found: str(places[found[1]]), route).replace("<str:key>", "none")
         reply = world.client("olivia").send(method.upper(), address, SIMULATED if "simulate" in address else None)
-        expected = 409 if route.endswith("undo/") else 404 if route.endswith("<str:key>/") else 200
+        expected = 409 if route.endswith(("undo/", "approve/")) else 404 if route.endswith("<str:key>/") else 200
         is_file = route == "packs/verify/" or route.startswith("imports/")
         expected = 400 if is_file else expected  # it was sent no file
         assert reply.status == expected, (route, reply)
@@ -715,9 +715,8 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
         "members/<uuid:member_id>/",
     ]
     last = [(route, "delete") for route in ending]
-    # Holds of this world refuse the first, see tests/vault/deletion; no engine runs for the second; a cache is not
-    # approved.
-    refused = {("organisation/deletion/", "post"), ("forms/", "post"), ("forms/<uuid:form_id>/approve/", "post")}
+    # Holds of this world refuse the first, see tests/vault/deletion, and no engine runs for the second.
+    refused = {("organisation/deletion/", "post"), ("forms/", "post")}
     for route, method in [*(call for call in CALLS if call not in {*last, *refused}), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
