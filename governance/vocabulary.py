@@ -339,6 +339,8 @@ class Topic(StrEnum):
     BLOBS_ORPHANED = "blobs.orphaned"
     FORMS_DROPPED = "forms.dropped"
     FORM_BUILD = "form.build"
+    VECTORS_CHANGED = "vectors.changed"
+    VECTORS_MOVE = "vectors.move"
     CONFLICTS_PROPOSE = "conflicts.propose"
     PACK_BUILD = "pack.build"
     PACK_INSTALL = "pack.install"

@@ -55,6 +55,9 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_SEARCH_WEIGHTS",
         "MEMOS_SECRET_KEY",
         "MEMOS_TRUSTED_PROXY",
+        "MEMOS_VECTOR_INDEX",
+        "MEMOS_VECTOR_INDEX_FROM",
+        "MEMOS_VECTOR_INDEX_TOKEN",
         "MEMOS_WEB_PROCESSES",
     }
 )
@@ -123,6 +126,18 @@ class BlobStoreChoice:
 
 
 @dataclass(frozen=True)
+class VectorIndexChoice:
+    """The address of a Milvus server, or a file of milvus-lite; an empty `address`: vectors are in PostgreSQL alone.
+
+    least: with fewer memories to choose from, a search compares vectors in PostgreSQL.
+    """
+
+    address: str = ""
+    token: str = field(repr=False, default="")
+    least: int = 10_000
+
+
+@dataclass(frozen=True)
 class Mail:
     """The way of mail: the server of MEMOS_MAIL_URL, else files below the data directory."""
 
@@ -158,6 +173,7 @@ class Config:
     embedder: EmbedderChoice
     reranker: RerankerChoice
     blob_store: BlobStoreChoice
+    vector_index: VectorIndexChoice
     search_weights: dict[str, float]
     master_key: bytes | None = field(repr=False)
     secret_key: str = field(repr=False)
@@ -232,6 +248,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         embedder=_embedder(environ),
         reranker=_reranker(environ),
         blob_store=_blob_store(environ),
+        vector_index=_vector_index(environ),
         search_weights=_weights(environ.get("MEMOS_SEARCH_WEIGHTS", "")),
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
         next_master_key=_key("MEMOS_NEXT_MASTER_KEY", environ.get("MEMOS_NEXT_MASTER_KEY", "")),
@@ -445,6 +462,17 @@ def _blob_store(environ: Mapping[str, str]) -> BlobStoreChoice:
         key_id=key_id,
         secret=secret,
     )
+
+
+def _vector_index(environ: Mapping[str, str]) -> VectorIndexChoice:
+    """`milvus:http://HOST:19530`, or `milvus:/PATH/NAME.db` for one process alone."""
+    text, least = environ.get("MEMOS_VECTOR_INDEX", ""), environ.get("MEMOS_VECTOR_INDEX_FROM") or "10000"
+    family, _, address = text.partition(":")
+    if text and not (family == "milvus" and re.fullmatch(r"https?://[^\s@]+|/\S+\.db", address)):
+        raise ConfigError("MEMOS_VECTOR_INDEX is no index: write milvus:http://HOST:19530 or milvus:/PATH/NAME.db")
+    if not least.isdecimal():
+        raise ConfigError(f"MEMOS_VECTOR_INDEX_FROM is {least!r}: a number of memories is needed")
+    return VectorIndexChoice(address, environ.get("MEMOS_VECTOR_INDEX_TOKEN", ""), int(least))
 
 
 def _weights(text: str) -> dict[str, float]:

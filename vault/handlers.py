@@ -17,8 +17,9 @@ from vault.conversion import jobs as conversion
 from vault.conversion.unlearning import forms_drop
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import deletion_job
-from vault.embeddings import model_change
+from vault.embeddings import index_copies, model_change
 from vault.embeddings.change_progress import vectors_clear
+from vault.embeddings.index_copies import vectors_copy
 from vault.exchange import services as exchange
 from vault.exchange.event_exports import exports_start
 from vault.exchange.sync import sync_job as sync
@@ -62,6 +63,7 @@ JOBS = (
     exchange,
     exports,
     index_check,
+    index_copies,
     installation,
     model_change,
     namespace_move,
@@ -107,6 +109,7 @@ event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE, batch=25)(
 )
 event_handler(Topic.CUBES_READ)(combine_handlers(cubes_count_reads, segments_count_visits))
 event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)
+event_handler(Topic.VECTORS_CHANGED, batch=10)(vectors_copy)
 event_handler(Topic.SIZES_DUE)(statistics_count)
 event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)
 event_handler(Topic.PAGES_WRITTEN)(pages_place)

@@ -111,6 +111,10 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("Archived content cannot be reached."),
         _("The archive is down, or lacks this memory. Try again in a moment, or ask whoever runs this installation."),
     ),
+    "vector_index_unavailable": Explanation(
+        _("The vector index cannot be reached."),
+        _("Searches go on without it. Ask whoever runs this installation."),
+    ),
     "quota_exhausted": Explanation(
         _("The contract of this pack allows no more reads in this period."),
         _("Wait for the next period, or agree on more reads with the publisher."),

@@ -17,6 +17,7 @@ from governance.web.explanations import EXPLANATIONS
 KINDS: dict[str, Promise] = {
     Topic.MEMORIES_ADD: _("Add memories"),
     Topic.CUBES_REEMBED: _("Move to another embedding model"),
+    Topic.VECTORS_MOVE: _("Move to another vector index"),
     Topic.MEMORIES_ACT: _("Change memories"),
     Topic.MEMORIES_ACT_UNDO: _("Undo a change of memories"),
     Topic.MEMORIES_IMPORT_UNDO: _("Undo an import"),

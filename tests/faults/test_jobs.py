@@ -78,6 +78,8 @@ OF_MISSING_ROWS: tuple[tuple[Topic, Payload], ...] = (
     (Topic.TENANT_ERASE, {"job": str(UUID(int=7))}),
     (Topic.MEMORIES_SYNC, {"job": str(UUID(int=7))}),
     (Topic.BLOBS_DUE, {"ids": []}),
+    (Topic.VECTORS_MOVE, {"job": str(UUID(int=7))}),
+    (Topic.VECTORS_CHANGED, {"ids": []}),
     (Topic.BLOBS_ORPHANED, {"cube": str(UUID(int=7)), "numbers": [1]}),
     (Topic.FORMS_DROPPED, {"form": str(UUID(int=7))}),
     (Topic.FORM_BUILD, {"job": str(UUID(int=7))}),  # needs an engine (vault/forms)

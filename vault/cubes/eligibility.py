@@ -23,9 +23,10 @@ from django.db.models import F
 from governance.actor import Actor
 from governance.database import database_now
 from vault.cubes.writer.builder import rebuild_postings
+from vault.embeddings.vectors import embeddings_delete
 from vault.index.postings import postings_delete_many, postings_insert
 from vault.index.statistics import namespaces_measure
-from vault.models import Cube, CubeVersion, Embedding
+from vault.models import Cube, CubeVersion
 from vault.vocabulary import MemoryType, State, Tier
 
 SEARCHABLE = frozenset({State.GENERATED, State.ACTIVATED})
@@ -97,7 +98,7 @@ def _mark_indexed(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[U
     left = [cube.id for cube in cubes if cube.id not in searchable]
     marked = [cube.id for cube in cubes if cube.id not in searchable and cube.is_indexed]
     entered = [cube.id for cube in cubes if cube.id in searchable and not cube.is_indexed]
-    Embedding.objects.filter(cube_id__in=left).delete()
+    embeddings_delete(cubes[0].tenant_id, left)
     Cube.objects.filter(id__in=marked).update(is_indexed=False)
     Cube.objects.filter(id__in=entered).update(is_indexed=True, is_cold=False)
     for cube in cubes:

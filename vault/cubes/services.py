@@ -46,6 +46,7 @@ from vault.cubes.writer.builder import (
     refuse_times,
 )
 from vault.cubes.writer.prepared_texts import Reading, note_places, note_reading, prepare_stored_texts, prepare_texts
+from vault.embeddings.vectors import embeddings_delete
 from vault.index import marks
 from vault.index.postings import (
     INSERT_SEARCHABLE,
@@ -54,7 +55,7 @@ from vault.index.postings import (
     postings_insert,
     postings_parameters,
 )
-from vault.models import Cube, CubeVersion, Embedding, Namespace
+from vault.models import Cube, CubeVersion, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.namespaces.quotas import room_take
 from vault.screening.findings import findings_insert, quarantine_ask, reviews_supersede
@@ -275,7 +276,7 @@ def _quarantine(actor: Actor, built: Sequence[BuiltCube]) -> None:
     ids = [item.cube.id for item in built]
     if ids:
         quarantine_ask([item.version for item in built])
-        Embedding.objects.filter(cube_id__in=ids).delete()
+        embeddings_delete(actor.tenant_id, ids)
         replies_forget(actor=actor, object_ids=ids)
 
 
@@ -368,6 +369,7 @@ def _erase_cube(actor: Actor, cube: Cube) -> None:
     versions = list(CubeVersion.objects.filter(cube=cube))
     copies_blank(actor, cube.id, [version.number for version in versions])
     blobs_forget(actor, cube, versions)
+    embeddings_delete(cube.tenant_id, [cube.id])
     with connection.cursor() as cursor:
         cursor.execute(DELETE_CUBE, [cube.tenant_id, cube.id])
     for version in versions:

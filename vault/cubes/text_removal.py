@@ -12,8 +12,9 @@ from governance.idempotency.services import replies_forget
 from governance.keys.services import token_maker
 from governance.vocabulary import Verb
 from vault.content.blobs import blobs_forget
+from vault.embeddings.vectors import embeddings_delete
 from vault.index.postings import postings_delete
-from vault.models import Cube, CubeSource, CubeVersion, Embedding, PiiFinding, Review
+from vault.models import Cube, CubeSource, CubeVersion, PiiFinding, Review
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import ReviewKind, ReviewStatus, Source, SourceKind
 
@@ -57,7 +58,7 @@ def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) ->
     undecided.filter(other=None).exclude(kind__in=[ReviewKind.FEEDBACK, ReviewKind.SYNC]).update(
         status=ReviewStatus.ACCEPTED, decided_at=Now(), decided_kind=actor.principal_kind, decided_by=actor.principal_id
     )
-    Embedding.objects.filter(cube_id=cube.id, version__in=[version.number for version in full]).delete()
+    embeddings_delete(cube.tenant_id, [cube.id], [version.number for version in full])
     replies_forget(actor=actor, object_ids=[cube.id])
     for version in full:
         record(

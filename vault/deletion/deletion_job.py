@@ -30,6 +30,7 @@ from governance.vocabulary import PrincipalKind, Topic, Verb, Weight
 from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
 from vault.deletion.rows import refuse_held, tenant_counts
 from vault.deletion.services import deletion_forget, owner_check
+from vault.embeddings.index_copies import tenant_copies_delete
 from vault.providers.registry import blob_store
 from vault.subjects.rules import (
     ErasureCounts,
@@ -48,8 +49,8 @@ ROWS, FILES, KEYS = "rows", "files", "keys"
 def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
     """Run one step of a deletion. done: deleted rows.
 
-    Raises Forbidden; Held; Conflict before the grace period has ended; BlobStoreUnavailable; KeyUnavailable. Writes:
-    deletes rows; Tenant, Member …, AuditEntry.
+    Raises Forbidden; Held; Conflict before the grace period has ended; BlobStoreUnavailable; KeyUnavailable;
+    VectorIndexUnavailable. Writes: deletes rows; Tenant, Member …, AuditEntry.
     """
     phase = run.state.get("phase")
     if phase is None:
@@ -58,8 +59,10 @@ def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
         return lambda: _erase_part(run)
     if phase == FILES:
         blobs_delete(run.system.tenant_id)
+        tenant_copies_delete(run.system.tenant_id)
         return lambda: Step(state={**run.state, "phase": KEYS})
     key_store().destroy_tenant(run.system.tenant_id)
+    tenant_copies_delete(run.system.tenant_id)  # of a job that was copying at the first time
     return lambda: _finish_deletion(run)
 
 

@@ -9,6 +9,7 @@ from governance.tenants.services import command_line_actor
 from vault.deletion.deletion_job import blobs_delete, rows_erase, tenant_close, tenant_lock
 from vault.deletion.rows import tenant_counts
 from vault.deletion.services import owner_check
+from vault.embeddings.index_copies import tenant_copies_delete
 
 
 def deletions_apply() -> int:
@@ -34,6 +35,7 @@ def _delete_again(system: Actor) -> None:
         with acting(system):
             removed = rows_erase()
     blobs_delete(system.tenant_id)
+    tenant_copies_delete(system.tenant_id)
     with acting(system):
         asked_by = {"kind": system.principal_kind, "id": str(system.principal_id)}
         tenant_close(system, counts=counts, asked_by=asked_by)

@@ -7,7 +7,6 @@ in steps.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db import connection
 from django.db.models import F, QuerySet
 
 from governance.access.decisions.services import authorize
@@ -18,7 +17,7 @@ from governance.models import OutboxEvent
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic
-from vault.embeddings.model_change import CLEAR, CLEARED, lock_moves, moves, moves_before_switch, record_step
+from vault.embeddings.model_change import clear_vectors_but, lock_moves, moves, moves_before_switch, record_step
 from vault.embeddings.vectors import active_model, question_embedder
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import WHOLE, Embedding
@@ -89,18 +88,15 @@ def reembedding_cancel(*, actor: Actor) -> CancelledMove:
 
 
 def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Delete up to CLEARED vectors of unused models, and leave the rest to the next step. Idempotent."""
+    """Delete some vectors of unused models, and leave the rest to the next step. Idempotent."""
 
     def write() -> None:
         row = EmbeddingModel.objects.select_for_update().get(tenant_id=actor.tenant_id)  # no switch meanwhile
         if moves_before_switch(moves(actor), row.model):
             return  # a new move was requested, whose last steps delete the vectors
-        with connection.cursor() as cursor:
-            # If this process cannot build the active model, searches use the configured model's vectors.
-            used = sorted({row.model, question_embedder(row.model).name})
-            cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, used, CLEARED])
-            if cursor.rowcount == CLEARED:
-                emit(actor=actor, topic=Topic.REEMBED_CANCELLED, payload={})
+        # If this process cannot build the active model, searches use the configured model's vectors.
+        if clear_vectors_but(actor, row, {row.model, question_embedder(row.model).name}):
+            emit(actor=actor, topic=Topic.REEMBED_CANCELLED, payload={})
 
     return write
 

@@ -4,7 +4,7 @@ The steps of a job make up to BATCH missing vectors each, then one step switches
 last steps delete the old vectors. A killed worker loses the work of one step only (docs/decisions/0009).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from governance.jobs.steps import ENDED
 from governance.models import Job
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.embeddings.vectors import active_model, embeddings_write, make_embeddings, texts_of
+from vault.embeddings.vectors import active_model, announce_changes, embeddings_write, make_embeddings, texts_of
 from vault.models.cube import Cube
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import WHOLE, Embedding
@@ -50,7 +50,7 @@ ORDER BY cube.id LIMIT %(limit)s
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('reembedding ' || %s, 0))"
 CLEAR = """
 DELETE FROM vault_embedding WHERE tenant_id = %s AND ctid = ANY(ARRAY(
-  SELECT ctid FROM vault_embedding WHERE tenant_id = %s AND model <> ALL(%s) LIMIT %s))
+  SELECT ctid FROM vault_embedding WHERE tenant_id = %s AND model <> ALL(%s) LIMIT %s)) RETURNING cube_id
 """
 
 
@@ -204,9 +204,17 @@ def _switch_model(actor: Actor, position: _Position) -> None:
 def _clear_vectors(actor: Actor) -> bool:
     """Delete up to CLEARED vectors of models that are neither active nor configured; return whether more may remain."""
     row = EmbeddingModel.objects.select_for_update().get(tenant_id=actor.tenant_id)
+    return clear_vectors_but(actor, row, [row.model, embedder().name])
+
+
+def clear_vectors_but(actor: Actor, row: EmbeddingModel, models: Collection[str]) -> bool:
+    """Delete up to CLEARED vectors of other models; return whether more may remain. row: the tenant's, locked."""
     with connection.cursor() as cursor:
-        cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, [row.model, embedder().name], CLEARED])
-        return bool(cursor.rowcount == CLEARED)
+        cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, list(models), CLEARED])
+        cleared = [cube_id for (cube_id,) in cursor.fetchall()]
+    if row.vector_index:
+        announce_changes(actor.tenant_id, sorted(set(cleared)))
+    return len(cleared) == CLEARED
 
 
 def record_step(actor: Actor, what: str, *, model: str, former: str | None) -> None:

@@ -5,7 +5,7 @@ between a change of MEMOS_EMBEDDER and the switch at the end of a move (docs/dec
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -13,8 +13,11 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import F
 
-from governance.actor import Actor
+from governance.actor import Actor, system_actor
 from governance.errors import Unavailable
+from governance.outbox.services import emit
+from governance.prepared import prepared_cursor, sql_array
+from governance.vocabulary import Topic
 from vault.content.words import words_open
 from vault.embeddings.passages import mean_vectors, split_passages
 from vault.index.facets import INDEXED_FIELDS, LAYERS, indexed_fields
@@ -23,10 +26,19 @@ from vault.models.cube import Cube, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import WHOLE, Embedding
 from vault.providers.ports import Embedder, ProviderUnavailable
-from vault.providers.registry import embedder, embedder_by_name
+from vault.providers.registry import embedder, embedder_by_name, vector_index
 from vault.vocabulary import Layer
 
 logger = logging.getLogger(__name__)
+ANNOUNCED = 200  # cubes that one event names
+# The event is for the index outside PostgreSQL, if the tenant has one.
+DELETE = """
+WITH gone AS (
+  DELETE FROM vault_embedding WHERE tenant_id = %s AND cube_id = ANY(%s::uuid[]){versions} RETURNING 1
+)
+SELECT EXISTS (SELECT FROM vault_embeddingmodel WHERE tenant_id = %s AND vector_index <> '') AND EXISTS (
+  SELECT FROM gone)
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +62,9 @@ def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None
     Raises Unavailable if the active model is not `expected`, because it was switched meanwhile.
     """
     if expected is None:
-        row = EmbeddingModel(tenant_id=actor.tenant_id, model=first)
+        index = vector_index()
+        named = {"vector_index": index.name, "is_index_filled": True} if index else {}  # there is nothing to copy yet
+        row = EmbeddingModel(tenant_id=actor.tenant_id, model=first, **named)
         EmbeddingModel.objects.bulk_create([row], ignore_conflicts=True)
     with connection.cursor() as cursor:
         cursor.execute("SELECT model FROM vault_embeddingmodel WHERE tenant_id = %s FOR SHARE", [actor.tenant_id])
@@ -138,4 +152,32 @@ def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
         unique_fields=["tenant_id", "cube_id", "model", "part"],
         update_fields=["version", "vector", *INDEXED_FIELDS],
     )
-    return list(dict.fromkeys(row.cube_id for row in current))
+    ids = list(dict.fromkeys(row.cube_id for row in current))
+    if current and has_vector_index(current[0].tenant_id):
+        announce_changes(current[0].tenant_id, ids)
+    return ids
+
+
+def embeddings_delete(tenant_id: UUID, cube_ids: Collection[UUID], versions: Collection[int] | None = None) -> None:
+    """Delete the vectors of memories, or those of some versions. One statement. Writes: OutboxEvent …?."""
+    if not cube_ids:
+        return
+    statement = DELETE.format(versions="" if versions is None else " AND version = ANY(%s::integer[])")
+    chosen = [] if versions is None else [sql_array(versions)]
+    with prepared_cursor() as cursor:
+        cursor.execute(statement, [tenant_id, sql_array(cube_ids), *chosen, tenant_id])
+        (is_copied,) = cursor.fetchone()
+    if is_copied:
+        announce_changes(tenant_id, cube_ids)
+
+
+def has_vector_index(tenant_id: UUID) -> bool:
+    """Return whether an index outside PostgreSQL gets copies of the tenant's vectors. One query."""
+    return EmbeddingModel.objects.filter(tenant_id=tenant_id).exclude(vector_index="").exists()
+
+
+def announce_changes(tenant_id: UUID, cube_ids: Collection[UUID]) -> None:
+    """Ask a job to copy the vectors of these memories, as they are then, to the vector index. Writes: OutboxEvent …."""
+    actor, ids = system_actor(tenant_id=tenant_id, request_id="vectors"), [str(cube_id) for cube_id in cube_ids]
+    for start in range(0, len(ids), ANNOUNCED):
+        emit(actor=actor, topic=Topic.VECTORS_CHANGED, payload={"ids": ids[start : start + ANNOUNCED]})

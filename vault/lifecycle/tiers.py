@@ -25,9 +25,10 @@ from vault.cubes.eligibility import SEARCHABLE, tier_of
 from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.services import emit_cubes_written
 from vault.cubes.writer.prepared_texts import provide_texts, read_stored_texts
+from vault.embeddings.vectors import embeddings_delete
 from vault.lifecycle.attempts import ids_to_retry, plan_next_step
 from vault.lifecycle.services import cube_transition
-from vault.models import Cube, Embedding
+from vault.models import Cube
 from vault.vocabulary import State, Tier
 
 PART = 100  # memories of one step
@@ -88,7 +89,7 @@ def cube_tier(*, actor: Actor, cube_id: UUID, to: Tier, job_id: UUID | None = No
         cube.is_cold = to is Tier.COLD
         Cube.objects.filter(id=cube.id).update(is_cold=cube.is_cold)
         if cube.is_cold:
-            Embedding.objects.filter(cube_id=cube.id).delete()
+            embeddings_delete(actor.tenant_id, [cube.id])
         else:
             emit_cubes_written(actor, [cube])
         record(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,12 @@ class BlobStoreUnavailable(Unavailable):
     """The blob store gave no usable answer, or lacks what should be in it."""
 
     code, title = "blob_store_unavailable", "Archived content cannot be reached"
+
+
+class VectorIndexUnavailable(Unavailable):
+    """The vector index gave no usable answer. Searches do without it; what changes vectors is tried again."""
+
+    code, title = "vector_index_unavailable", "The vector index cannot be reached"
 
 
 class ChatRole(StrEnum):
@@ -161,3 +168,43 @@ class BlobStore(Protocol):
 
     def entries(self, prefix: str = "") -> Iterator[BlobEntry]:
         """The blobs whose names begin with `prefix`, in no order."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedVector:
+    """A vector of a memory as an index stores it. part: 0 of the whole text, or of a passage. vector: of length 1."""
+
+    cube_id: UUID
+    part: int
+    model: str
+    namespace_id: UUID
+    vector: NDArray[np.float32]
+
+
+class VectorIndex(Protocol):
+    """Finds the nearest vectors of one tenant. It has copies of vectors, and decides nothing: what it answers is looked
+    up in PostgreSQL, which knows who may see it.
+
+    Calls go over the network: never inside a database transaction. Every method raises VectorIndexUnavailable.
+    """
+
+    @property
+    def name(self) -> str:
+        """Which index it is, without secrets. A tenant whose vectors it has keeps this name."""
+
+    def check(self) -> None:
+        """Return if the index answers."""
+
+    def replace(self, tenant_id: UUID, cube_ids: Sequence[UUID], vectors: Sequence[IndexedVector]) -> None:
+        """Make `vectors` all that the index has of these memories, by any model. Idempotent."""
+
+    def nearest(
+        self, tenant_id: UUID, model: str, vector: Sequence[float], namespaces: Sequence[UUID], limit: int
+    ) -> list[UUID]:
+        """Return memories by the nearest of their vectors, nearest first, from `limit` vectors."""
+
+    def list_cubes(self, tenant_id: UUID, after: UUID, until: UUID) -> set[UUID]:
+        """Return the memories after `after` up to `until` of which the index has a vector."""
+
+    def delete_tenant(self, tenant_id: UUID) -> None:
+        """Delete all vectors of a tenant."""

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.hashing_embedder import HashingEmbedder
-from vault.providers.ports import BlobStore, Embedder, Llm, ProviderUnavailable, Reranker
+from vault.providers.ports import BlobStore, Embedder, Llm, ProviderUnavailable, Reranker, VectorIndex
 from vault.providers.reranker import OverlapReranker
 from vault.providers.reranker_cross_encoder import CrossEncoderReranker
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
@@ -102,6 +102,15 @@ def tenant_llm(*, url: str, key: str, model: str, read_seconds: float, retries: 
         return _tenant_llm(url, key, model, read_seconds, retries)
 
 
+def vector_index() -> VectorIndex | None:
+    """The vector index of settings.MEMOS_VECTOR_INDEX; None where vectors are in PostgreSQL alone."""
+    choice = settings.MEMOS_VECTOR_INDEX
+    if not choice.address:
+        return None
+    with _BUILDING:
+        return _make_milvus(choice.address, choice.token)
+
+
 def blob_store() -> BlobStore:
     """The store of settings.MEMOS_BLOB_STORE; a folder of the data directory where none is named."""
     return choose_blob_store(settings.MEMOS_BLOB_STORE, Path(settings.DATA_DIR))
@@ -128,6 +137,13 @@ def _make_s3_store(bucket: str, prefix: str, endpoint: str, region: str, key_id:
     from vault.providers.blobs_s3 import S3BlobStore
 
     return S3BlobStore(bucket=bucket, prefix=prefix, endpoint=endpoint, region=region, key_id=key_id, secret=secret)
+
+
+@cache
+def _make_milvus(address: str, token: str) -> VectorIndex:
+    from vault.providers.milvus import MilvusIndex
+
+    return MilvusIndex(address=address, token=token)
 
 
 @cache

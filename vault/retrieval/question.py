@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from uuid import UUID
 
 from pgvector import HalfVector
 
@@ -50,12 +51,15 @@ class Terms(NamedTuple):
 class QuestionVector:
     """The vector of a question, made by `model`. None: no vector counts in this search.
 
-    active: the model that was assumed to be the tenant's when the vector was made.
+    active: the model that was assumed to be the tenant's when the vector was made. may_ask: a vector index outside
+    PostgreSQL may be asked, after this transaction. nearest: its answer, empty if it has none; None: not asked yet.
     """
 
     active: str
     model: str
     vector: HalfVector | None = field(repr=False)
+    may_ask: bool = False
+    nearest: Sequence[UUID] | None = field(repr=False, default=None)
 
 
 class OtherModel(Exception):
@@ -64,6 +68,17 @@ class OtherModel(Exception):
     def __init__(self, active: str) -> None:
         super().__init__(active)
         self.active = active
+
+
+class NearestNeeded(Exception):
+    """The search needs the answer of the vector index. It is asked after the transaction, and the search begins anew.
+
+    namespaces: those that the actor sees. limit: of vectors.
+    """
+
+    def __init__(self, namespaces: Sequence[UUID], limit: int) -> None:
+        super().__init__(limit)
+        self.namespaces, self.limit = namespaces, limit
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
+from django.db import connection
 from pgvector import HalfVector
 
 from governance.access.decisions.services import authorize
@@ -26,10 +27,19 @@ from vault.models import Cube
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranker import RERANKED, blend_scores
+from vault.retrieval.external_index import find_nearest
 from vault.retrieval.fusion import NO_PARTS, Parts, Ranked, is_relevant, order_by_score
 from vault.retrieval.graph import rank_by_graph
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.question import LONGEST_READ, OtherModel, Question, QuestionVector, check_model, read_question
+from vault.retrieval.question import (
+    LONGEST_READ,
+    NearestNeeded,
+    OtherModel,
+    Question,
+    QuestionVector,
+    check_model,
+    read_question,
+)
 from vault.retrieval.ranker import fill_results, list_newest, rank
 from vault.retrieval.scope import Scope, resolve_scope
 from vault.retrieval.tags import rank_by_tag
@@ -82,18 +92,22 @@ def memories_search(
     Queries: five, one or two more in a persona, session, conversation or task, one more where expert namespaces are
     mounted or named, one more where the question names who or when, one more where vectors can change the answer, two
     more for a walk, one more when few rows are found, and the audit; with a reranker two more.
+    Queries before a question to a vector index outside PostgreSQL run again with its answer.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
         message = "memoryos searches the layers of a persona (vault/layers/search.py), which is above this room"
         raise Invalid(errors=[FieldError("mode", message)])
     opening = Opening(permission, within, refused)
-    vector = _embed_question(search, embedder().name)
+    may_ask = not connection.in_atomic_block  # no network inside a transaction
+    vector = replace(_embed_question(search, embedder().name), may_ask=may_ask)
     while True:
         try:
             return _search_once(actor, search, vector, opening)
         except OtherModel as other:
-            vector = _embed_question(search, other.active)
+            vector = replace(_embed_question(search, other.active), may_ask=may_ask)
+        except NearestNeeded as needed:
+            vector = replace(vector, nearest=find_nearest(actor.tenant_id, vector, needed))
 
 
 def memories_compare(

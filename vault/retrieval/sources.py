@@ -5,14 +5,19 @@ with `find` and list it in SOURCES. The score of a candidate depends on its part
 the source that found it.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
+from uuid import UUID
 
 from governance.prepared import sql_array
 from vault.cubes.eligibility import SEARCHABLE
 from vault.lexicon.temporal_expressions import merge_ranges
+from vault.retrieval.external_index import is_asked
 from vault.retrieval.fusion import ScoredCandidates
 from vault.retrieval.lexical import Candidates, ContextWindows, is_among, make_context_windows
+from vault.retrieval.question import NearestNeeded
 from vault.retrieval.sql import (
     CANDIDATES,
     COUNT_EMBEDDINGS,
@@ -30,6 +35,9 @@ DEEPEST = 4  # most queries for the best by words, each for four times as many, 
 LEAST_FITTING = 50  # cubes, at least, taken for the named speakers and times
 LOOKED_THROUGH = 200  # cubes, the best by words, that are compared with the named speakers and times
 DATED = 1_000  # cubes read for the named times: the latest of each time and namespace
+# Vectors that another index is asked for, per vector wanted: some are passages of one memory, or not visible.
+TIMES_ASKED, TIMES_ALONE = 5, 20
+MOST_ASKED, MOST_NAMESPACES = 2_000, 1_000
 LEAST_DATED = 3  # cubes, at least, of one time in one namespace
 
 
@@ -98,16 +106,22 @@ class Dense:
     """The nearest memories by vector. It runs only if a vector may lift a memory into the result without words."""
 
     def find(self, ranking: Ranking, scored: ScoredCandidates) -> Candidates:
-        """Return the nearest memories by vector, from the vector index or by comparing vectors.
+        """Return the nearest memories by vector, from a vector index or by comparing vectors.
 
-        The index stops after hnsw.max_scan_tuples rows. If too few of those are visible and pass the filters, all
-        vectors that pass are compared.
+        An index may find too few that are visible and pass the filters, such as PostgreSQL's, which stops after
+        hnsw.max_scan_tuples rows. Then all vectors that pass are compared. Raises NearestNeeded.
         """
         last = scored.last_score
         if last >= ranking.question.weights.highest_without_words or not ranking.parameters["nearest"]:
             return Candidates(None)
         embeddings = self._few_embeddings(ranking)
         alone = not last  # fewer memories match by words than results are wanted
+        if not embeddings and (nearest := ask_vector_index(ranking, alone=alone)):
+            # What another server answers is looked up like any list of ids: PostgreSQL decides what is visible.
+            named = replace(ranking, parameters={**ranking.parameters, "few_passing": sql_array(nearest)})
+            ((*sent, count),) = named.replace_embeddings(None, EMBEDDINGS_PASSING).fetch_rows_steadily(DENSE)
+            if not ranking.has_more_vectors(count):
+                return Candidates(*sent, known=scored.candidates)
         index = None if embeddings or ranking.passing is not None else ranking.choose_vector_index(alone=alone)
         ask = partial(Ranking.fetch_rows_steadily, statement=DENSE, visited=EF_ALONE if alone else EF_SEARCH)
         ((*sent, count),) = ask(ranking.replace_embeddings(index, embeddings or EMBEDDINGS))
@@ -124,6 +138,23 @@ class Dense:
             return None
         ((count,),) = ranking.fetch_rows(COUNT_EMBEDDINGS, few=FEW)
         return FEW_EMBEDDINGS if count < FEW else None
+
+
+def ask_vector_index(ranking: Ranking, *, alone: bool) -> Sequence[UUID]:
+    """Return the nearest memories by the vector index outside PostgreSQL; none if it is not used or gave no answer.
+
+    It is not used for few memories, and not with grants of single memories or many namespaces, which it does not know.
+    alone: the result depends on vectors. Raises NearestNeeded before it was asked.
+    """
+    statistics, vector = ranking.statistics, ranking.question.vector
+    if not vector.may_ask or not is_asked(statistics.vector_index, statistics.cubes):
+        return ()
+    if ranking.passing is not None or ranking.scope.exceptions.granted or len(statistics.namespaces) > MOST_NAMESPACES:
+        return ()
+    if vector.nearest is None:
+        limit = ranking.parameters["nearest"] * (TIMES_ALONE if alone else TIMES_ASKED)
+        raise NearestNeeded(statistics.namespaces, min(limit, MOST_ASKED))
+    return vector.nearest
 
 
 SOURCES: tuple[CandidateSource, ...] = (Lexical(), SpeakerAndTime(), Dense())

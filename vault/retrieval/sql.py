@@ -242,6 +242,7 @@ SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(mar
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
       AND posting.namespace_id IN (SELECT id FROM seen) AND cube_id NOT IN (SELECT id FROM expired) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
+  (SELECT vector_index FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s AND is_index_filled),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp()
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
@@ -264,6 +265,7 @@ SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(mar
       AND (posting.namespace_id IN (SELECT id FROM seen) {{beyond}}) {{not_denied}}
       AND cube_id NOT IN (SELECT id FROM expired) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
+  (SELECT vector_index FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s AND is_index_filled),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp(), ({{more}}), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)

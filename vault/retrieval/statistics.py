@@ -26,7 +26,7 @@ class IndexStatistics:
     cubes, words: of all visible namespaces. speakers: the marks of the question that are speakers there. model: the
     tenant's embedding model, None before its first vector; vectors: the estimated number over all tenants. granted: the
     number of cubes granted outside these namespaces, at most MANY_GRANTED. indexed: an upper bound for the cubes of a
-    term.
+    term. vector_index: the index outside PostgreSQL that has all vectors of the tenant; empty: none.
     """
 
     namespaces: list[UUID]
@@ -38,6 +38,7 @@ class IndexStatistics:
     now: datetime
     granted: int = 0
     indexed: int = 0
+    vector_index: str = ""
 
     @property
     def mean_length(self) -> float:
@@ -67,8 +68,10 @@ def read_index_statistics(scope: Scope, marks: Iterable[int]) -> IndexStatistics
     with prepared_cursor() as cursor:
         parameters = {**seen.parameters, "marks": sql_array(marks), "tenant": scope.actor.tenant_id}
         cursor.execute(INDEX_STATISTICS.format(seen=seen.statement), parameters)
-        namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
-    return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now, indexed=cubes)
+        namespaces, cubes, words, speakers, model, index, vectors, now = cursor.fetchone()
+    return IndexStatistics(
+        namespaces, cubes, words, frozenset(speakers), model, vectors, now, indexed=cubes, vector_index=index or ""
+    )
 
 
 def _read_statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
@@ -84,7 +87,7 @@ def _read_statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> Inde
     for _ in range(MOST_READS):
         with prepared_cursor() as cursor:
             cursor.execute(statement, parameters)
-            namespaces, indexed, words, speakers, model, vectors, now, more, state = cursor.fetchone()
+            namespaces, indexed, words, speakers, model, index, vectors, now, more, state = cursor.fetchone()
         cubes = indexed
         if not exceptions.denied:
             break
@@ -103,6 +106,7 @@ def _read_statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> Inde
         now=now,
         granted=more,
         indexed=indexed + more,
+        vector_index=index or "",
     )
 
 

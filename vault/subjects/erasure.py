@@ -29,6 +29,7 @@ from governance.vocabulary import Permission, Topic, Verb, Weight
 from vault.cubes.services import cubes_erase
 from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
 from vault.cubes.text_removal import versions_blank
+from vault.embeddings.index_copies import copies_confirm_deletion
 from vault.exchange.services import subjects_list
 from vault.exchange.uploads import uploads_drop
 from vault.holds.selectors import is_key_needed
@@ -58,13 +59,15 @@ ADDING = (Topic.MEMORIES_ADD, Topic.MEMORIES_IMPORT)  # kinds whose requests hol
 def subject_erase_run(run: JobRun) -> Callable[[], Step]:
     """Run one step of an erasure. done: examined memories; result: counts and held memories; at the end the receipt.
 
-    Raises Forbidden; NotFound; Held; Conflict; KeyUnavailable. Writes: deletes rows; CubeVersion …, DataSubject,
-    AuditEntry ….
+    A step begins when the vector index, if there is one, has lost the memories of the step before.
+    Raises Forbidden; NotFound; Held; Conflict; KeyUnavailable; VectorIndexUnavailable. Writes: deletes rows;
+    CubeVersion …, DataSubject, AuditEntry ….
     """
     subject_id = UUID(run.settings["subject"])
     phase = run.state.get("phase")
     if phase is None:
         return lambda: _begin_erasure(run, subject_id)
+    copies_confirm_deletion(run.system, [UUID(cube_id) for cube_id in run.state.get("erased", ())])
     if phase == MEMORIES:
         return lambda: _erase_part(run, subject_id)
     is_destroyed = _key_destroy(run.system, subject_id)
@@ -96,21 +99,25 @@ def _erase_part(run: JobRun, subject_id: UUID) -> Step:
         rows = rows.filter(id__gt=UUID(run.state["after"]))
     part: list[Any] = list(rows.order_by("id").annotate(is_held=IS_HELD).select_for_update(of=("self",))[:PART])
     free = [cube for cube in part if not cube.is_held]
-    counts, kept_copies = _erase_memories(run.actor, subject_id, free)
+    counts, kept_copies, erased = _erase_memories(run.actor, subject_id, free)
     kept = [*run.result["kept"], *(str(cube.id) for cube in part if cube.is_held), *kept_copies]
     result = {
         "erased": asdict(ErasureCounts(**run.result["erased"]).plus(counts)),
         "kept": list(dict.fromkeys(kept))[:MOST_NAMED],
     }
     state = {"phase": MEMORIES, "after": str(part[-1].id)} if len(part) == PART else {"phase": KEY}
-    return Step(state=state, done=run.done + len(part), result=result)
+    return Step(state={**state, "erased": erased}, done=run.done + len(part), result=result)
 
 
-def _erase_memories(actor: Actor, subject_id: UUID, cubes: Sequence[Cube]) -> tuple[ErasureCounts, list[str]]:
-    """Erase memories without a hold, and texts derived from them; return the counts and the ids of held copies."""
+def _erase_memories(
+    actor: Actor, subject_id: UUID, cubes: Sequence[Cube]
+) -> tuple[ErasureCounts, list[str], list[str]]:
+    """Erase memories without a hold, and texts derived from them; return the counts, the ids of held copies, and those
+    of memories that may have lost vectors.
+    """
     ids = [cube.id for cube in cubes]
     if not ids:
-        return ErasureCounts(), []
+        return ErasureCounts(), [], []
     counts = erasure_counts(subject_id, ids)
     copies = select_derived(ids).exclude(subject_id=subject_id).order_by("id").annotate(is_held=IS_HELD)
     extracts = set(
@@ -127,7 +134,7 @@ def _erase_memories(actor: Actor, subject_id: UUID, cubes: Sequence[Cube]) -> tu
             versions_blank(actor, cube, former)
     present = [cube for cube in cubes if cube.subject_id == subject_id]
     cubes_erase(actor=actor, cubes=present, permission=Permission.SUBJECT_MANAGE)
-    return counts, kept
+    return counts, kept, [*map(str, ids), *(str(copy.id) for copy in locked if not copy.is_held)]
 
 
 def _key_destroy(system: Actor, subject_id: UUID) -> bool:
