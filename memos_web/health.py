@@ -22,6 +22,7 @@ from governance.outbox.selectors import outbox_health
 from memos_web.disk import least_room
 from memos_web.fellows import refuse_strangers
 from vault.cubes.storage import ReclaimState, reclaim_state
+from vault.providers.registry import vector_index
 
 BROKER_SECONDS = 0.2
 UP, DOWN = "up", "down"
@@ -35,7 +36,7 @@ def healthz(_: HttpRequest) -> JsonResponse:
 def readyz(_: HttpRequest) -> JsonResponse:
     checks: Checks = {}
     needed = [check(checks) for check in (_database, _keys, _disk, _fellows)]
-    others = [check(checks) for check in (_broker, _background, _purged_bytes) if all(needed)]
+    others = [check(checks) for check in (_broker, _background, _vector_index, _purged_bytes) if all(needed)]
     status = ("ready" if all(others) else "degraded") if all(needed) else "unavailable"
     return JsonResponse({"status": status, "checks": checks}, status=200 if all(needed) else 503)
 
@@ -125,6 +126,12 @@ def _background(checks: Checks) -> bool:
         found["checkpoints"] = "unwritable"
     checks |= found
     return set(found.values()) == {UP}
+
+
+def _vector_index(checks: Checks) -> bool:
+    """Say whether the index outside PostgreSQL answers, if there is one: searches do without it."""
+    index = vector_index()
+    return index is None or _note(checks, "vector_index", DOWN, index.check)
 
 
 def _purged_bytes(checks: Checks) -> bool:

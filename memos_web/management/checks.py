@@ -34,8 +34,9 @@ from memos_web.disk import least_room
 from memos_web.fellows import refuse_strangers
 from vault.cubes.storage import WITHIN_HOURS, ReclaimState, list_missing_rights, list_remaining_copies, reclaim_state
 from vault.embeddings.change_progress import Move, move_get
+from vault.embeddings.index_copies import index_state
 from vault.embeddings.model_change import tenants_to_reembed
-from vault.providers.registry import embedder, llm
+from vault.providers.registry import embedder, llm, vector_index
 
 # Settings of PostgreSQL that write statements or values to its log unless they have the values below.
 LOGGED = """
@@ -110,6 +111,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         "nodes": nodes,
         "embedder": embedding,
         "embedding models": embedding_models,
+        "vector index": nearest_vectors,
         "language model": language_model,
     }
 
@@ -278,6 +280,21 @@ def embedding_models() -> str:
     if waiting:
         lines.append(f"tenants that keep a former model until `reembed`: {len(waiting)}")
     return _some(lines) or "no tenant changes its model"
+
+
+def nearest_vectors() -> str:
+    """Check that the index outside PostgreSQL answers, and return the tenants whose searches ask it."""
+    index = vector_index()
+    tenants = {slug: command_line_actor(tenant_id) for slug, tenant_id in tenants_all()}
+    states = {slug: index_state(actor=actor) for slug, actor in tenants.items()}
+    elsewhere = [slug for slug, state in states.items() if state.name and (index is None or state.name != index.name)]
+    if elsewhere:
+        raise Failed(f"MEMOS_VECTOR_INDEX is not the index of {_some(elsewhere)}: set it, or move them by vector_index")
+    if index is None:
+        return "PostgreSQL"
+    index.check()
+    filled = sum(state.is_filled for state in states.values())
+    return f"{index.name}, used by {filled} of {len(states)} tenants"
 
 
 def _progress(slug: str, move: Move) -> str:

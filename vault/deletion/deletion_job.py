@@ -30,7 +30,7 @@ from governance.vocabulary import PrincipalKind, Topic, Verb, Weight
 from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
 from vault.deletion.rows import refuse_held, tenant_counts
 from vault.deletion.services import deletion_forget, owner_check
-from vault.embeddings.index_copies import tenant_copies_delete
+from vault.embeddings.index_copies import read_index_name, tenant_copies_delete
 from vault.providers.registry import blob_store
 from vault.subjects.rules import (
     ErasureCounts,
@@ -59,10 +59,12 @@ def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
         return lambda: _erase_part(run)
     if phase == FILES:
         blobs_delete(run.system.tenant_id)
-        tenant_copies_delete(run.system.tenant_id)
+        tenant_copies_delete(run.system.tenant_id, run.state.get("vector_index", ""))
         return lambda: Step(state={**run.state, "phase": KEYS})
     key_store().destroy_tenant(run.system.tenant_id)
-    tenant_copies_delete(run.system.tenant_id)  # of a job that was copying at the first time
+    tenant_copies_delete(
+        run.system.tenant_id, run.state.get("vector_index", "")
+    )  # of a job that was copying at the first time
     return lambda: _finish_deletion(run)
 
 
@@ -81,7 +83,8 @@ def _begin_deletion(run: JobRun) -> Step:
     Job.objects.filter(id=run.job_id).update(
         member=None, principal_kind=PrincipalKind.SYSTEM, principal_id=SYSTEM_PRINCIPAL, context={}
     )
-    return Step(state={"phase": ROWS, "counts": asdict(counts), "asked_by": asked_by})
+    index = read_index_name(run.system)
+    return Step(state={"phase": ROWS, "counts": asdict(counts), "asked_by": asked_by, "vector_index": index})
 
 
 def tenant_lock(system: Actor, *, keep: UUID | None) -> None:

@@ -9,7 +9,7 @@ from governance.tenants.services import command_line_actor
 from vault.deletion.deletion_job import blobs_delete, rows_erase, tenant_close, tenant_lock
 from vault.deletion.rows import tenant_counts
 from vault.deletion.services import owner_check
-from vault.embeddings.index_copies import tenant_copies_delete
+from vault.embeddings.index_copies import read_index_name, tenant_copies_delete
 
 
 def deletions_apply() -> int:
@@ -28,14 +28,14 @@ def deletions_apply() -> int:
 def _delete_again(system: Actor) -> None:
     owner_check(system)
     with acting(system):
-        counts = tenant_counts(system.tenant_id)
+        counts, index = tenant_counts(system.tenant_id), read_index_name(system)
         tenant_lock(system, keep=None)
     removed = 1
     while removed:
         with acting(system):
             removed = rows_erase()
     blobs_delete(system.tenant_id)
-    tenant_copies_delete(system.tenant_id)
+    tenant_copies_delete(system.tenant_id, index)
     with acting(system):
         asked_by = {"kind": system.principal_kind, "id": str(system.principal_id)}
         tenant_close(system, counts=counts, asked_by=asked_by)

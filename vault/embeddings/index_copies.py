@@ -48,6 +48,14 @@ class IndexMove:
 
 
 @dataclass(frozen=True)
+class IndexState:
+    """The index outside PostgreSQL that gets a tenant's vectors. name: empty if none does. is_filled: it has all."""
+
+    name: str
+    is_filled: bool
+
+
+@dataclass(frozen=True)
 class Present:
     """The vectors of some memories in PostgreSQL. state: changes whenever one of them does."""
 
@@ -89,6 +97,14 @@ def index_move(*, actor: Actor, is_external: bool) -> IndexMove:
     return IndexMove(wanted, started=True)
 
 
+def index_state(*, actor: Actor) -> IndexState:
+    """Return where the tenant's vectors are copied to. For owners and admins. Raises Forbidden."""
+    authorize(actor, Permission.MEMBER_MANAGE)
+    with acting(actor):
+        row = EmbeddingModel.objects.filter(tenant_id=actor.tenant_id).first()
+    return IndexState(row.vector_index, row.is_index_filled) if row else IndexState(POSTGRESQL, False)
+
+
 @handler(Topic.VECTORS_MOVE, permission=Permission.MEMBER_MANAGE)
 def vectors_move(run: JobRun) -> Callable[[], Step]:
     """Copy the vectors of the next PART memories to the index, or delete the tenant's copies. done: memories.
@@ -98,7 +114,7 @@ def vectors_move(run: JobRun) -> Callable[[], Step]:
     actor, index, wanted = run.system, _require_index(), run.settings["to"]
     after = UUID(run.state["after"])
     with acting(actor):
-        current = _read_index_name(actor)
+        current = read_index_name(actor)
         ids = _list_next(actor, after) if wanted and current == wanted else []
         present = _read_present(actor, ids)
     if current != wanted:
@@ -136,12 +152,15 @@ def vectors_copy(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def copies_replace(actor: Actor, cube_ids: Sequence[UUID]) -> Present:
-    """Copy the vectors of memories to the index, and return them. Outside any transaction. Raises
-    VectorIndexUnavailable."""
-    index = _require_index()
+    """Copy the vectors of memories to the index, and return them. Outside any transaction.
+
+    Raises VectorIndexUnavailable, also if the settings name no index although the tenant's vectors are in one.
+    """
     with acting(actor):
-        present = _read_present(actor, cube_ids)
-    index.replace(actor.tenant_id, cube_ids, present.vectors)
+        name, present = read_index_name(actor), _read_present(actor, cube_ids)
+    index = _require_index() if name else vector_index()
+    if index is not None:
+        index.replace(actor.tenant_id, cube_ids, present.vectors)
     return present
 
 
@@ -150,13 +169,16 @@ def copies_confirm_deletion(actor: Actor, cube_ids: Sequence[UUID]) -> None:
 
     Outside any transaction. Raises VectorIndexUnavailable: the caller's job is tried again.
     """
-    if vector_index() is not None and cube_ids:
+    if cube_ids:
         copies_replace(actor, cube_ids)
 
 
-def tenant_copies_delete(tenant_id: UUID) -> None:
-    """Delete all copies of a tenant's vectors, if there is an index. Raises VectorIndexUnavailable."""
-    index = vector_index()
+def tenant_copies_delete(tenant_id: UUID, name: str) -> None:
+    """Delete all copies of a tenant's vectors, if there is an index. name: that of the tenant's, empty: none.
+
+    Raises VectorIndexUnavailable, also if the settings name no index although the tenant's vectors are in one.
+    """
+    index = _require_index() if name else vector_index()
     if index is not None:
         index.delete_tenant(tenant_id)
 
@@ -172,7 +194,8 @@ def _select_moves(actor: Actor) -> QuerySet[Job]:
     return Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.VECTORS_MOVE).exclude(status__in=ENDED)
 
 
-def _read_index_name(actor: Actor) -> str:
+def read_index_name(actor: Actor) -> str:
+    """Return the name of the index outside PostgreSQL that gets the tenant's vectors. Use inside a transaction."""
     rows = EmbeddingModel.objects.filter(tenant_id=actor.tenant_id)
     return rows.values_list("vector_index", flat=True).first() or POSTGRESQL
 
@@ -184,7 +207,7 @@ def _list_next(actor: Actor, after: UUID) -> list[UUID]:
 
 def _read_present(actor: Actor, cube_ids: Sequence[UUID]) -> Present:
     """Read the vectors to copy: none for a tenant whose vectors are in PostgreSQL alone."""
-    if not cube_ids or not _read_index_name(actor):
+    if not cube_ids or not read_index_name(actor):
         return Present((), frozenset())
     rows = Embedding.objects.filter(tenant_id=actor.tenant_id, cube_id__in=cube_ids)
     vectors, state = [], set()

@@ -36,7 +36,7 @@ from tests.vault.embeddings.moves import (
     run_step,
 )
 from tests.vault.outbox import run_jobs
-from vault.embeddings import change_progress
+from vault.embeddings import model_change
 from vault.embeddings.change_progress import move_get, reembedding_cancel
 from vault.embeddings.model_change import BATCH, reembedding_start
 from vault.models import Embedding, EmbeddingModel
@@ -105,7 +105,7 @@ def test_cancelled_move_keeps_the_former_model_and_deletes_the_new_vectors(moved
 def test_vectors_of_a_cancelled_move_are_deleted_in_steps(
     moved_halfway: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_progress, "CLEARED", 60)
+    monkeypatch.setattr(model_change, "CLEARED", 60)
     actor = moved_halfway.olivia.actor
     reembedding_cancel(actor=actor)
     left = []

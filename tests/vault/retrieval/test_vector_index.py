@@ -114,9 +114,7 @@ def test_deleted_memory_is_not_found_before_or_after_the_job_and_a_restored_one_
 def test_changed_text_is_found_by_its_new_meaning_alone(world: World, index: str) -> None:
     heron, _ = add_memories(world.olivia.actor, HERON, OTTER)
     run_jobs()
-    cube_update(
-        actor=world.olivia.actor, cube_id=heron, changes=CubeChanges(content=KINGFISHER), expected_versions=None
-    )
+    cube_update(actor=world.olivia.actor, cube_id=heron, changes=CubeChanges(content=KINGFISHER), expected_versions=[1])
     run_jobs()
     assert search(world.bob.actor, KINGFISHER)[0] == KINGFISHER
     assert HERON not in search(world.bob.actor, HERON)
