@@ -190,7 +190,7 @@ class VectorIndex(Protocol):
 
     @property
     def name(self) -> str:
-        """Which index it is, without secrets. A tenant whose vectors it has keeps this name."""
+        """The index by kind and address, without secrets. A tenant whose vectors it has keeps this name."""
 
     def check(self) -> None:
         """Return if the index answers."""

@@ -1,13 +1,19 @@
 """The promises of a search by vectors, the same with vectors in PostgreSQL alone and with copies of them in Milvus."""
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 from django.db.models.functions import Now
+from django.test import Client
 from milvus_lite.server_manager import server_manager_instance
 from pytest_django import Settings
 
@@ -16,11 +22,12 @@ from governance.database import acting
 from governance.errors import Forbidden
 from governance.models import Job, OutboxEvent
 from governance.vocabulary import Topic
-from memos_web.config import VectorIndexChoice
+from memos_web.config import ConfigError, VectorIndexChoice, read_config
+from memos_web.management.checks import Failed, nearest_vectors
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.deletion.test_deletion import Superuser, end_grace_period, request_deletion
-from tests.vault.embeddings.moves import add_memories, configure
+from tests.vault.embeddings.moves import add_memories, configure, embedded_cubes
 from tests.vault.outbox import run_jobs
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.services import cube_delete, cube_restore, cube_update, cubes_add
@@ -39,6 +46,7 @@ from vault.vocabulary import Layer, SearchMode
 HERON, OTTER, REEDS = "The heron nests by the mill.", "An otter swims in the lake.", "Reeds grow along the shore."
 KINGFISHER = "The kingfisher dives."
 AWAY = VectorIndexChoice(address="http://127.0.0.1:9", least=1)
+ROOT = Path(__file__).parents[3]
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 
 
@@ -87,7 +95,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external_index, "_unavailable_until", 0.0)
 
 
-def test_nearest_memories_of_the_tenant_are_found_nearest_first(world: World, index: str) -> None:
+def test_nearest_memories_of_the_tenant_rank_first(world: World, index: str) -> None:
     before = count_answers()
     add_memories(world.olivia.actor, HERON, OTTER, REEDS)
     add_memories(world.charlie.actor, HERON, KINGFISHER)
@@ -99,7 +107,7 @@ def test_nearest_memories_of_the_tenant_are_found_nearest_first(world: World, in
     assert (count_answers() > before) is (index == "milvus")
 
 
-def test_deleted_memory_is_not_found_before_or_after_the_job_and_a_restored_one_is(world: World, index: str) -> None:
+def test_deleted_memory_is_not_searchable_and_a_restored_one_is(world: World, index: str) -> None:
     heron, _ = add_memories(world.olivia.actor, HERON, OTTER)
     run_jobs()
     cube_delete(actor=world.olivia.actor, cube_id=heron)
@@ -111,7 +119,7 @@ def test_deleted_memory_is_not_found_before_or_after_the_job_and_a_restored_one_
     assert search(world.bob.actor, HERON)[0] == HERON
 
 
-def test_changed_text_is_found_by_its_new_meaning_alone(world: World, index: str) -> None:
+def test_changed_text_is_searchable_by_its_new_meaning_alone(world: World, index: str) -> None:
     heron, _ = add_memories(world.olivia.actor, HERON, OTTER)
     run_jobs()
     cube_update(actor=world.olivia.actor, cube_id=heron, changes=CubeChanges(content=KINGFISHER), expected_versions=[1])
@@ -133,7 +141,7 @@ def test_filters_and_namespaces_hold(world: World, index: str) -> None:
     assert search(world.bob.actor, HERON, filters={"tags": "bird"}) == [HERON]
 
 
-def test_passage_of_a_long_text_is_found(world: World, index: str) -> None:
+def test_passage_of_a_long_text_is_searchable(world: World, index: str) -> None:
     filler = " ".join(f"Row {number} of the ledger lists stones." for number in range(80))
     add_memories(world.olivia.actor, OTTER, f"{filler} {HERON} {filler}")
     run_jobs()
@@ -254,7 +262,7 @@ def test_move_of_one_tenant_leaves_the_other_alone(world: World, external: Vecto
     assert stored_in(external, world.charlie.actor) == {foreign}
 
 
-def test_erased_subject_is_gone_from_the_index_when_the_receipt_is_signed(
+def test_erased_subject_has_left_the_index_when_the_receipt_is_signed(
     world: World, external: VectorIndex, alice: Contract, olivia: Contract, settings: Settings
 ) -> None:
     subject = olivia.post("subjects/", {"reference": "customer-4711"}).json["id"]
@@ -274,7 +282,7 @@ def test_erased_subject_is_gone_from_the_index_when_the_receipt_is_signed(
     assert stored_in(external, world.olivia.actor) == {other}
 
 
-def test_deleted_tenant_is_gone_from_the_index_and_no_other(
+def test_deleted_tenant_leaves_the_index_and_no_other_does(
     world: World, external: VectorIndex, alice: Contract, olivia: Contract, superuser: Superuser
 ) -> None:
     alice.add(HERON, namespace="/team")
@@ -285,6 +293,58 @@ def test_deleted_tenant_is_gone_from_the_index_and_no_other(
     run_jobs()
     assert stored_in(external, world.olivia.actor) == set()
     assert stored_in(external, world.charlie.actor) == {foreign}
+
+
+@pytest.mark.parametrize("address", ["http://milvus:19530", "redis:x", "milvus:http://user@host", "milvus:/relative"])
+def test_address_of_no_index_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="MEMOS_VECTOR_INDEX is no index"):
+        read_config({"MEMOS_VECTOR_INDEX": address})
+
+
+def test_settings_name_address_token_and_threshold() -> None:
+    named = {"MEMOS_VECTOR_INDEX": "milvus:http://m:19530", "MEMOS_VECTOR_INDEX_TOKEN": "u:p"}
+    assert read_config(named).vector_index == VectorIndexChoice("http://m:19530", "u:p", 10_000)
+    with pytest.raises(ConfigError, match="a number of memories"):
+        read_config({**named, "MEMOS_VECTOR_INDEX_FROM": "many"})
+
+
+def test_command_moves_all_tenants_and_doctor_and_probe_tell_of_the_index(
+    world: World, settings: Settings, milvus: VectorIndexChoice
+) -> None:
+    for actor in (world.olivia.actor, world.charlie.actor):
+        add_memories(actor, HERON)
+    run_jobs()
+    assert nearest_vectors() == "PostgreSQL"
+    assert "vector_index" not in Client().get("/readyz").json()["checks"]
+    settings.MEMOS_VECTOR_INDEX = milvus
+    out = StringIO()
+    call_command("vector_index", "--to", "milvus", "--json", stdout=out)
+    assert {row["tenant"]: row["started"] for row in json.loads(out.getvalue())["tenants"]} == {
+        "acme": True,
+        "other": True,
+    }
+    run_jobs()
+    assert nearest_vectors().endswith("used by 2 of 2 tenants")
+    assert Client().get("/readyz").json()["checks"]["vector_index"] == "up"
+    settings.MEMOS_VECTOR_INDEX = AWAY
+    assert Client().get("/readyz").json()["checks"]["vector_index"] == "down"
+    with pytest.raises(Failed, match="is not the index of acme; other"):
+        nearest_vectors()
+    settings.MEMOS_VECTOR_INDEX = VectorIndexChoice()
+    assert search(world.bob.actor, HERON)[0] == HERON
+    cube_delete(actor=world.olivia.actor, cube_id=next(iter(embedded_cubes(world.olivia.actor, "hashing/256"))))
+    run_jobs()
+    with acting(world.olivia.actor):  # no event is lost where a process lacks the setting
+        assert OutboxEvent.objects.filter(topic=Topic.VECTORS_CHANGED, done_at=None).count() == 1
+
+
+def test_vectors_are_deleted_only_where_the_index_is_told() -> None:
+    """Other code calls `embeddings_delete`, so that no deletion misses the index outside PostgreSQL."""
+    deleting = re.compile(r"DELETE FROM vault_embedding\b|Embedding\.objects\.[^\n]*delete\(")
+    files = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "vault").rglob("*.py") if deleting.search(path.read_text())
+    }
+    assert files == {"vault/embeddings/vectors.py", "vault/embeddings/model_change.py"}
 
 
 def make_due(world: World) -> None:
