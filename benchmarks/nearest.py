@@ -17,7 +17,8 @@ from benchmarks.synthetic import questions, unknown_questions
 from benchmarks.tables import markdown
 from governance.actor import Actor
 from vault.embeddings.vector_index import NEAREST as BY_INDEX
-from vault.providers.registry import embedder
+from vault.providers.ports import VectorIndex
+from vault.providers.registry import embedder, vector_index
 from vault.retrieval import statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
@@ -35,6 +36,11 @@ SELECT {NEAREST_BY_SCAN} FROM (
   ORDER BY {{distance}} LIMIT {TOP}
 ) AS nearest ORDER BY 1
 """
+LOOKED_UP = f"""
+SELECT {NEAREST_BY_SCAN} FROM vault_embedding
+WHERE tenant_id = %(tenant)s AND model = %(model)s AND cube_id = ANY(%(ids)s::uuid[]) ORDER BY 1 LIMIT {TOP}
+"""
+ASKED = 100
 SET_UP = (
     "SELECT set_config('app.tenant', %s, true), set_config('hnsw.ef_search', %s, true), "
     "set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_sort', %s, true)"
@@ -92,7 +98,34 @@ def _by_index(scene: Scene, asked: Sequence[str]) -> dict[str, dict[str, float]]
             answers = _distances(raw, scene, vectors, visited)
             share = _share(answers.found, exact.found, lambda distance, worst: distance <= worst + ALIKE)
             found[f"{visited} rows visited"] = {"share": share, "p50": timing(answers.ms).p50}
+        external = vector_index()
+        if external is not None:
+            answers = _distances_by_other(external, raw, scene, asked)
+            share = _share(answers.found, exact.found, lambda distance, worst: distance <= worst + ALIKE)
+            found[f"{external.name.split()[0]}, {ASKED} asked"] = {"share": share, "p50": timing(answers.ms).p50}
     return found
+
+
+def _distances_by_other(
+    index: VectorIndex, raw: psycopg.Connection[Any], scene: Scene, asked: Sequence[str]
+) -> Answers:
+    """Return the distances of the best of ASKED memories that the index outside PostgreSQL names, looked up there."""
+    answers = Answers([], [])
+    for vector in embedder().embed(asked):
+        started = time.perf_counter()
+        ids = index.nearest(scene.tenant, embedder().name, vector.tolist(), scene.namespaces, ASKED)
+        parameters = {
+            "tenant": scene.tenant,
+            "model": embedder().name,
+            "ids": ids,
+            "vector": json.dumps(vector.tolist()),
+        }
+        with raw.transaction():
+            raw.execute(SET_UP, [str(scene.tenant), "40", "on"])
+            rows = raw.execute(LOOKED_UP, parameters).fetchall()
+        answers.ms.append((time.perf_counter() - started) * 1000)
+        answers.found.append([row[0] for row in rows])
+    return answers
 
 
 def _distances(raw: psycopg.Connection[Any], scene: Scene, vectors: Sequence[str], visited: int | None) -> Answers:

@@ -25,6 +25,7 @@ from governance.vocabulary import Topic
 from memos_web.config import ConfigError, VectorIndexChoice, read_config
 from memos_web.management.checks import Failed, nearest_vectors
 from tests.factories import World
+from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.deletion.test_deletion import Superuser, end_grace_period, request_deletion
 from tests.vault.embeddings.moves import add_memories, configure, embedded_cubes
@@ -119,7 +120,7 @@ def test_deleted_memory_is_not_searchable_and_a_restored_one_is(world: World, in
     assert search(world.bob.actor, HERON)[0] == HERON
 
 
-def test_changed_text_is_searchable_by_its_new_meaning_alone(world: World, index: str) -> None:
+def test_changed_text_is_searchable_by_its_new_meaning(world: World, index: str) -> None:
     heron, _ = add_memories(world.olivia.actor, HERON, OTTER)
     run_jobs()
     cube_update(actor=world.olivia.actor, cube_id=heron, changes=CubeChanges(content=KINGFISHER), expected_versions=[1])
@@ -197,6 +198,30 @@ def test_foreign_and_deleted_ids_of_a_hostile_index_are_not_shown(
     assert hostile.is_asked
 
 
+def test_what_the_index_names_is_ranked_and_nothing_else_is_compared(
+    world: World, external: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nearest, *others = add_memories(world.olivia.actor, HERON, *(f"Row {number} of the reeds." for number in range(29)))
+    run_jobs()
+    assert search(world.bob.actor, HERON)[0] == HERON
+    monkeypatch.setattr(external_index, "vector_index", lambda: HostileIndex(external, others))
+    assert HERON not in search(world.bob.actor, HERON)
+    monkeypatch.setattr(external_index, "vector_index", lambda: HostileIndex(external, [*others, nearest]))
+    assert search(world.bob.actor, HERON)[0] == HERON
+
+
+def test_grants_and_denials_of_single_memories_hold(world: World, index: str, alice: Contract) -> None:
+    actor = world.alice.actor
+    (own,) = cubes_add(actor=actor, drafts=[CubeDraft(content=OTTER)])
+    (shown,) = add_memories(actor, HERON)
+    run_jobs()
+    assert OTTER not in search(world.bob.actor, OTTER)
+    give_grant(alice, world, "bob", "memory", str(own.cube.id))
+    give_grant(alice, world, "bob", "memory", str(shown), effect="deny")
+    assert search(world.bob.actor, OTTER) == [OTTER]
+    assert HERON not in search(world.bob.actor, HERON)
+
+
 def test_search_goes_on_and_writes_wait_while_the_index_is_away(
     world: World, settings: Settings, milvus: VectorIndexChoice, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -252,7 +277,7 @@ def test_move_by_another_than_owner_or_admin_is_refused_and_writes_nothing(
         assert not Job.objects.filter(kind=Topic.VECTORS_MOVE).exists()
 
 
-def test_move_of_one_tenant_leaves_the_other_alone(world: World, external: VectorIndex) -> None:
+def test_move_of_one_tenant_changes_no_other(world: World, external: VectorIndex) -> None:
     add_memories(world.olivia.actor, HERON)
     (foreign,) = add_memories(world.charlie.actor, HERON)
     run_jobs()
@@ -338,13 +363,22 @@ def test_command_moves_all_tenants_and_doctor_and_probe_tell_of_the_index(
         assert OutboxEvent.objects.filter(topic=Topic.VECTORS_CHANGED, done_at=None).count() == 1
 
 
-def test_vectors_are_deleted_only_where_the_index_is_told() -> None:
+def test_every_deletion_of_vectors_is_announced() -> None:
     """Other code calls `embeddings_delete`, so that no deletion misses the index outside PostgreSQL."""
     deleting = re.compile(r"DELETE FROM vault_embedding\b|Embedding\.objects\.[^\n]*delete\(")
     files = {
         str(path.relative_to(ROOT)) for path in (ROOT / "vault").rglob("*.py") if deleting.search(path.read_text())
     }
     assert files == {"vault/embeddings/vectors.py", "vault/embeddings/model_change.py"}
+
+
+def test_index_is_not_asked_inside_a_transaction(world: World, external: VectorIndex) -> None:
+    add_memories(world.olivia.actor, HERON)
+    run_jobs()
+    before = count_answers()
+    with acting(world.bob.actor):
+        assert search(world.bob.actor, HERON)[0] == HERON
+    assert count_answers() == before
 
 
 def make_due(world: World) -> None:
