@@ -17,7 +17,7 @@ from vault.providers.ports import IndexedVector, VectorIndexUnavailable
 PREFIX = "memos_"
 MOST_ROWS = 500  # of one request: 1 MB of vectors with 512 numbers
 LINKS, BUILD_WIDTH = 16, 200  # of HNSW: as pgvector's index has by default, and a wider search when it is built
-LEAST_WIDTH = 100  # candidates of a search in the index
+LEAST_WIDTH = 200  # candidates of a search in the index
 READ_SECONDS, WRITE_SECONDS = 2.0, 30.0
 ID_LENGTH = 64
 
@@ -65,7 +65,7 @@ class MilvusIndex:
                 filter=among,
                 limit=limit,
                 output_fields=["cube"],
-                search_params={"metric_type": "COSINE", "params": {"ef": max(LEAST_WIDTH, limit)}},
+                search_params={"metric_type": "COSINE", "params": {"ef": max(LEAST_WIDTH, 2 * limit)}},
                 timeout=READ_SECONDS,
             )
             return list(dict.fromkeys(UUID(hit["entity"]["cube"]) for hit in found))

@@ -1,6 +1,7 @@
 """The promises of a search by vectors, the same with vectors in PostgreSQL alone and with copies of them in Milvus."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -53,9 +54,9 @@ FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 
 @pytest.fixture(scope="module")
 def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VectorIndexChoice]:
-    """One file of milvus-lite for all tests."""
+    """One file of milvus-lite for all tests, or the server at TEST_MILVUS."""
     path = str(tmp_path_factory.mktemp("milvus") / "vectors.db")
-    yield VectorIndexChoice(address=path, least=1)
+    yield VectorIndexChoice(address=os.environ.get("TEST_MILVUS", path), least=1)
     server_manager_instance.release_server(path)
 
 
