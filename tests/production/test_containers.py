@@ -30,6 +30,7 @@ OF_TELEMETRY = {
 # Read, and not for the containers that serve: the image or the compose file decides them.
 NOT_PASSED = {"MEMOS_DATABASE_ROLE", "MEMOS_DATA_DIR", "MEMOS_HOST", "MEMOS_PORT", "MEMOS_WEB_PROCESSES"}
 OF_CLIENTS = {"MEMOS_URL", "MEMOS_API_KEY"}
+OF_ENGINE = {"MEMOS_ENGINE_MODEL"}  # read by the local engine, which is a program of its own
 SERVING = ("web", "worker", "worker-heavy", "beat")
 
 
@@ -106,7 +107,7 @@ def test_every_variable_of_the_documents_is_one_that_is_read(compose: dict[str, 
     documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     named = {name for path in documents for name in re.findall(r"\b(?:MEMOS|OTEL)_[A-Z_]*[A-Z]\b", path.read_text())}
     assert {"MEMOS_MASTER_KEY", "OTEL_SERVICE_NAME"} <= named, "the search finds what is there"
-    assert named - KNOWN_VARIABLES - OF_TELEMETRY - OF_CLIENTS == set()
+    assert named - KNOWN_VARIABLES - OF_TELEMETRY - OF_CLIENTS - OF_ENGINE == set()
 
 
 def test_the_server_of_the_database_logs_no_content(compose: dict[str, Any]) -> None:
@@ -143,7 +144,8 @@ def test_data_and_keys_outlive_their_containers(compose: dict[str, Any]) -> None
         assert services[name]["volumes"] == [f"{volume}:/data/{volume}" for volume in VOLUMES]
 
 
-OF_EMBEDDED_SERVERS = {"pg", "redis", "run", "logs", "first-run.json", "address", "lock"}  # none of them in a container
+# None of them in a container; the engine on the same machine leaves its token.
+OF_EMBEDDED_SERVERS = {"pg", "redis", "run", "logs", "first-run.json", "address", "lock", "engine-token"}
 
 
 def test_every_folder_of_the_data_directory_that_code_names_is_a_volume() -> None:
