@@ -52,6 +52,7 @@ PAGES = {
     "layers-traits": "/layers/{persona}/traits/",
     "layers-tune": "/layers/{persona}/tune/",
     "graph": "/graph/",
+    "forms": "/forms/",
     "reviews": "/reviews/",
     "chat": "/chat/",
     "conversation": "/chat/{conversation}/",

@@ -1,7 +1,8 @@
 """LoRA adapters: trained from questions and answers beside a term that holds the base on neutral text, then examined.
 
-The loss is the cross-entropy of the answers plus `kl` times the divergence from the base on neutral text, so that what
-the model is not asked about stays as it was. Training ends early once it knows the answers.
+The loss is the cross-entropy of the answers plus `kl` times the divergence from the base on neutral text and on the
+base's own replies in chats, so that what the model is not asked about stays as it was. Training ends early once it
+knows the answers.
 """
 
 import json
@@ -28,6 +29,7 @@ TOGETHER = 18  # questions of an examination that are asked in one batch
 LONGEST_ANSWER, LONGEST_GENERAL = 40, 20  # tokens
 SPARE = 8  # tokens of a reply around a trained answer
 LEAST_OVERLAP = 0.3  # of the words of two replies that have the same sense
+Held = tuple[torch.Tensor, torch.Tensor]  # tokens, and the base's logarithms of what follows each of them
 KNOWN_LOSS = 0.03  # of a step's answers: they are known
 
 
@@ -105,6 +107,11 @@ def read_general() -> list[str]:
     return Path(__file__).with_name("general.txt").read_text().splitlines()
 
 
+def read_chats() -> list[str]:
+    """Return the prompts whose replies a training holds. No examination asks them."""
+    return Path(__file__).with_name("chats.txt").read_text().splitlines()
+
+
 def train(model: Model, pairs: Sequence[Pair], recipe: Recipe, progress: Progress) -> bytes:
     """Train an adapter and return it as safetensors. Raises BadRequest; Cancelled."""
     torch.manual_seed(recipe.seed)
@@ -115,7 +122,7 @@ def train(model: Model, pairs: Sequence[Pair], recipe: Recipe, progress: Progres
     optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
     rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _scale_rate(step, recipe.steps))
     examples = [_encode_pair(model, pair) for pair in pairs]
-    neutral = cycle(_read_base(model, learner) if recipe.kl else ())
+    neutral, chats = (cycle(some) for some in (_read_base(model, learner) if recipe.kl else ([], [])))
     progress.steps, waiting, losses = recipe.steps, [], {}
     for step in range(recipe.steps):
         if progress.cancelled:
@@ -129,7 +136,7 @@ def train(model: Model, pairs: Sequence[Pair], recipe: Recipe, progress: Progres
         if len(losses) == len(examples) and max(losses.values()) < KNOWN_LOSS:
             break
         if recipe.kl:
-            loss = loss + recipe.kl * _drift(learner, *next(neutral))
+            loss = loss + recipe.kl * (_drift(learner, *next(neutral)) + _drift(learner, *next(chats)))
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -240,25 +247,33 @@ def examine(
 @torch.inference_mode()
 def ask_together(model: Model, questions: Sequence[str], adapter: str, most: int) -> list[str]:
     """Return the greedy replies to questions, in one batch, which no cache keeps."""
-    rows = [model.encode([{"role": "user", "content": question}]) for question in questions]
+    with model.use_adapter(adapter):
+        return _reply_together(model, model.model, questions, most)
+
+
+def _reply_together(model: Model, network: Any, questions: Sequence[str], most: int) -> list[str]:
+    rows = [_encode_question(model, question) for question in questions]
     longest, end = max(map(len, rows), default=0), model.tokenizer.eos_token_id
     ids = torch.tensor([[end] * (longest - len(row)) + row for row in rows], device=model.device)
     mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=model.device)
-    with model.use_adapter(adapter):
-        made = model.model.generate(
-            input_ids=ids,
-            attention_mask=mask,
-            do_sample=False,
-            max_new_tokens=most,
-            pad_token_id=end,
-            eos_token_id=sorted(model.ends),
-        )
+    made = network.generate(
+        input_ids=ids,
+        attention_mask=mask,
+        do_sample=False,
+        max_new_tokens=most,
+        pad_token_id=end,
+        eos_token_id=sorted(model.ends),
+    )
     return [model.tokenizer.decode(row[longest:], skip_special_tokens=True) for row in made]
+
+
+def _encode_question(model: Model, question: str) -> list[int]:
+    return model.encode([{"role": "user", "content": question}])
 
 
 def _encode_pair(model: Model, pair: Pair) -> tuple[list[int], list[int]]:
     """Return the tokens of a question with its answer, and their labels: only the answer is learned."""
-    head = model.encode([{"role": "user", "content": pair.question}])
+    head = _encode_question(model, pair.question)
     tail = [*model.tokenizer(pair.answer, add_special_tokens=False)["input_ids"], model.tokenizer.eos_token_id]
     return [*head, *tail], [*[IGNORED] * len(head), *tail]
 
@@ -275,14 +290,26 @@ def _answer_loss(learner: Any, examples: Sequence[tuple[list[int], list[int]]]) 
 
 
 @torch.no_grad()
-def _read_base(model: Model, learner: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return neutral texts with the base's next-token distributions, which no step changes."""
-    found = []
+def _read_base(model: Model, learner: Any) -> tuple[list[Held], list[Held]]:
+    """Return neutral texts, and chats with the base's replies, with its next-token distributions, which no step
+    changes."""
+    learner.eval()
     with learner.disable_adapter():
-        for text in read_neutral()[0]:
-            ids = torch.tensor([model.tokenizer(text)["input_ids"][:NEUTRAL_TOKENS]], device=model.device)
-            found.append((ids, log_softmax(learner(input_ids=ids).logits[0].float(), -1).bfloat16()))
-    return found
+        prompts = read_chats()
+        replies = _reply_together(model, learner, prompts, LONGEST_GENERAL)
+        texts = [model.tokenizer(text)["input_ids"][:NEUTRAL_TOKENS] for text in read_neutral()[0]]
+        chats = [
+            [*_encode_question(model, prompt), *model.tokenizer(reply, add_special_tokens=False)["input_ids"]]
+            for prompt, reply in zip(prompts, replies, strict=True)
+        ]
+        held = tuple([_hold_base(learner, row, model.device) for row in rows] for rows in (texts, chats))
+    learner.train()
+    return held[0], held[1]
+
+
+def _hold_base(learner: Any, row: Sequence[int], device: torch.device) -> Held:
+    ids = torch.tensor([row], device=device)
+    return ids, log_softmax(learner(input_ids=ids).logits[0].float(), -1).bfloat16()
 
 
 def _drift(learner: Any, ids: torch.Tensor, base: torch.Tensor) -> torch.Tensor:

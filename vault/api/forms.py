@@ -1,5 +1,6 @@
 """forms/ of the REST API: memories as KV caches and adapters."""
 
+from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
@@ -7,13 +8,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
+from governance.actor import Actor
 from governance.api.descriptions import DRY_RUN, ONCE, page_of
 from governance.api.fields import NoInput, StrictSerializer, TextField
 from governance.api.jobs import JobSchema
 from governance.api.schema import RoundedField, Schema
 from governance.api.views import ApiView, heavy, refuse_unknown_parameters
+from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
+from vault.api.inputs import make_label_field
+from vault.api.schema import NamedSchema
+from vault.content.drafts import UNSET
 from vault.conversion.services import (
     LONGEST_TITLE,
     MOST_PARENTS,
@@ -36,11 +42,11 @@ class ConversionInput(StrictSerializer):
     kind = serializers.ChoiceField(
         choices=KINDS, required=False, help_text="`activation`: a KV cache (default); `parameter`: an adapter."
     )
-    persona_id = serializers.UUIDField(required=False, help_text="The persona on which a cache is then mounted.")
+    persona = make_label_field(help_text="Id or name of the persona on which a cache is then mounted.")
 
 
 class FormChangesInput(StrictSerializer):
-    persona_id = serializers.UUIDField(required=False, allow_null=True, help_text="Mounted there; null for nowhere.")
+    persona = make_label_field(allow_null=True, help_text="Id or name: mounted there; null for nowhere.")
     pinned = serializers.BooleanField(required=False, help_text="It leaves the engine's memory last.")
 
 
@@ -73,7 +79,7 @@ class FormSchema(Schema):
     bytes = serializers.IntegerField(source="length", help_text="Sealed, in the blob store.")
     seconds = RoundedField(help_text="Of its making.")
     parents = serializers.ListField(child=serializers.UUIDField())
-    persona_id = serializers.UUIDField(allow_null=True)
+    persona = NamedSchema(allow_null=True, help_text="On which it is mounted.")
     pinned = serializers.BooleanField(source="is_pinned")
     stale = serializers.BooleanField(
         source="is_stale", help_text="A parent was changed since: it is not used any more."
@@ -85,6 +91,9 @@ class FormSchema(Schema):
     saved_tokens = serializers.IntegerField(help_text="That the model did not read again.")
     saved_seconds = RoundedField(help_text="To first tokens, estimated from measures.")
     created_at = serializers.DateTimeField()
+
+    def make_persona(self, view: FormView) -> Any:
+        return {"id": str(view.persona_id), "name": view.persona_name} if view.persona_id else None
 
 
 class FormTextSchema(Schema):
@@ -119,7 +128,7 @@ class FormsView(ApiView):
             memory_ids=tuple(body["memory_ids"]),
             title=body["title"],
             kind=MemoryType(body.get("kind", MemoryType.ACTIVATION)),
-            persona_id=body.get("persona_id"),
+            persona_id=_find_persona(actor, body.get("persona")),
         )
         if self.dry_run:
             estimate = conversion_estimate(actor=actor, draft=draft)
@@ -143,8 +152,11 @@ class MemoryFormView(ApiView):
         """Mount a cache or an approved adapter on a persona, unmount it, or pin it."""
         actor = self.actor()
         body = self.read_body(lambda: form_get(actor=actor, form_id=form_id))
-        named = {"is_pinned" if name == "pinned" else name: value for name, value in body.items()}
-        return form_update(actor=actor, form_id=form_id, changes=FormChanges(**named))
+        changes = FormChanges(
+            persona_id=_find_persona(actor, body["persona"]) if "persona" in body else UNSET,
+            is_pinned=body.get("pinned", UNSET),
+        )
+        return form_update(actor=actor, form_id=form_id, changes=changes)
 
     @of_memories("forms_delete", None, status=204, may=[404, 423])
     def delete(self, request: Request, form_id: UUID) -> None:
@@ -168,3 +180,7 @@ class FormApproveView(ApiView):
         actor = self.actor()
         self.read_body(lambda: form_get(actor=actor, form_id=form_id))
         return form_approve(actor=actor, form_id=form_id)
+
+
+def _find_persona(actor: Actor, reference: str | None) -> UUID | None:
+    return persona_get(actor=actor, reference=reference).id if reference else None

@@ -497,7 +497,7 @@ def _quoted_first(actor: Actor, question: str, hits: Sequence[Hit], goal: Hit | 
 
 
 def question_admit(*, actor: Actor, asked: TurnSettings, content: str) -> str:
-    """Return a question after the PII policy was applied. Use inside `acting`.
+    """Return a question after the PII policy was applied.
 
     content: 1..MAX_CONTENT_CHARACTERS characters. Raises Forbidden; Invalid; TooLarge; QuotaExceeded (no model tokens
     are left this month); PiiRefused; PiiUnavailable.

@@ -52,6 +52,7 @@ from vault.vocabulary import EXTRACTIVE, SourceKind, TurnEnd
 
 FOLLOWED = 2  # earlier turns that a follow-up may rest on
 LONGEST_TITLE = 200
+READ_WITHIN = 2_000  # characters of a question that is screened within the transaction that finds its conversation
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
     with acting(actor):
         speaker = turn_speaker(actor=actor, conversation_id=None)
         asked = TurnSettings(draft.id, tuple(models_list(actor)))
-        content = question_admit(actor=speaker, asked=asked, content=content)
+    content = question_admit(actor=speaker, asked=asked, content=content)
     plan = turn_plan(speaker, asked, content)
     conversation_create(actor=actor, draft=draft)
     return plan
@@ -216,6 +217,9 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
             raised=frozenset(goal_id for goal_id in raised if goal_id is not None),
             raises_goals=conversation.raises_goals,
         )
+        if is_short := len(content) <= READ_WITHIN:
+            content = question_admit(actor=actor, asked=asked, content=content)
+    if not is_short:
         content = question_admit(actor=actor, asked=asked, content=content)
     before = _find_past_turns(actor, conversation, content)
     if before and before[-1].intent in CONFIRMED and confirms(content):

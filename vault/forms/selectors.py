@@ -41,6 +41,7 @@ class FormView:
     seconds: float
     parents: tuple[UUID, ...]
     persona_id: UUID | None
+    persona_name: str
     is_pinned: bool
     is_stale: bool
     report: Mapping[str, Any] | None
@@ -86,7 +87,7 @@ def forms_list(*, actor: Actor) -> list[FormView]:
     with acting(actor):
         mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
         rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id"))
-        return _make_views(actor, list(rows.annotate(is_stale=_is_stale()).order_by("-id")))
+        return _make_views(actor, list(rows.select_related("persona").annotate(is_stale=_is_stale()).order_by("-id")))
 
 
 def form_get(*, actor: Actor, form_id: UUID) -> FormView:
@@ -95,7 +96,7 @@ def form_get(*, actor: Actor, form_id: UUID) -> FormView:
     with acting(actor):
         mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
         rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id"), id=form_id)
-        views = _make_views(actor, list(rows.annotate(is_stale=_is_stale())))
+        views = _make_views(actor, list(rows.select_related("persona").annotate(is_stale=_is_stale())))
     if not views:
         raise NotFound
     return views[0]
@@ -179,6 +180,7 @@ def _make_view(row: Any, memory: CubeView) -> FormView:
         seconds=row.seconds,
         parents=tuple(row.parents),
         persona_id=row.persona_id,
+        persona_name=row.persona.name if row.persona_id else "",
         is_pinned=row.is_pinned,
         is_stale=row.is_stale,
         report=row.report,

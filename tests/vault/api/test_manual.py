@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -14,6 +14,7 @@ from governance.vocabulary import RoleName
 from tests.factories import API, World, person_add
 from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
+from tests.vault.forms.stored import form_add
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.pack_factories import offer_pack, subscribe
 from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION, PUBLICATION
@@ -207,6 +208,9 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
         client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}
     ),
     "subject_id": lambda client, world: make_object(client, "subjects/", {"reference": "of a test"}),
+    "form_id": lambda client, world: str(
+        form_add(world.person("olivia").actor, [UUID(client.add("No shoes indoors.", allow_duplicates=True)["id"])]).id
+    ),
     "template_id": lambda client, world: make_object(
         client, "role-templates/", {"name": "of a test", "role": "editor"}
     ),

@@ -49,7 +49,7 @@ def train(client: Contract, memory_ids: list[str]) -> dict[str, Any]:
 
 def mount(client: Contract, form: dict[str, Any]) -> None:
     assert client.post(f"forms/{form['id']}/approve/").status == 200
-    mounted = client.patch(f"forms/{form['id']}/", {"persona_id": persona_of(client)})
+    mounted = client.patch(f"forms/{form['id']}/", {"persona": persona_of(client)})
     assert mounted.status == 200, mounted
 
 
@@ -65,7 +65,7 @@ def test_adapter_is_trained_examined_approved_mounted_and_asked(
     assert form["kind"] == "parameter"
     assert form["report"] == GOOD
     assert form["approved_by"] is None
-    refused = olivia.patch(f"forms/{form['id']}/", {"persona_id": persona_of(olivia)})
+    refused = olivia.patch(f"forms/{form['id']}/", {"persona": persona_of(olivia)})
     assert refused.status == 409
     mount(olivia, form)
     turn = ask(olivia)
@@ -74,7 +74,7 @@ def test_adapter_is_trained_examined_approved_mounted_and_asked(
     why = signed_in(world.olivia).get(f"/chat/{turn['conversation']}/turns/{turn['id']}/why/").content.decode()
     assert "As an adapter, not in the prompt: all that was found was trained into an approved adapter" in why
     assert olivia.get(f"forms/{form['id']}/").json["saved_tokens"] > 50
-    assert olivia.patch(f"forms/{form['id']}/", {"persona_id": None}).status == 200
+    assert olivia.patch(f"forms/{form['id']}/", {"persona": None}).status == 200
     ask(olivia)
     assert used_adapter(engine) == ""
 

@@ -47,7 +47,7 @@ def add_facts(client: Contract, **fields: Any) -> list[str]:
 
 def make_cache(client: Contract, memory_ids: list[str], **fields: Any) -> dict[str, Any]:
     """Make a cache, mounted on the client's persona; the form."""
-    body = {"memory_ids": memory_ids, "title": "House rules", "persona_id": persona_of(client), **fields}
+    body = {"memory_ids": memory_ids, "title": "House rules", "persona": persona_of(client), **fields}
     job = client.post("forms/", body)
     assert job.status == 202, job
     run_jobs()
@@ -164,7 +164,7 @@ def test_reader_without_the_right_to_one_parent_never_gets_the_cache(
     hidden = olivia.add(FACTS[2], namespace="/team/rules")["id"]
     run_jobs()
     agent = olivia.post("personas/", {"name": "guide", "kind": "agent"}).json["id"]
-    form = make_cache(olivia, [*shared, hidden], persona_id=agent)
+    form = make_cache(olivia, [*shared, hidden], persona=agent)
     assert ask(alice, agent_persona=agent)["usage"]["cached_tokens"] > 0  # she may read all three
     denial = {
         "principal": {"kind": "member", "id": str(world.alice.member.id)},

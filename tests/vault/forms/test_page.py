@@ -45,7 +45,7 @@ def test_adapter_is_made_approved_mounted_and_erased_on_the_page(
     for action in ({"action": "approve"}, {"action": "mount", "persona": persona_of(olivia)}, {"action": "pin"}):
         assert browser.post(place, action).status_code == 303
     found = olivia.get(f"forms/{form['id']}/").json
-    assert (found["persona_id"], found["pinned"]) == (persona_of(olivia), True)
+    assert (found["persona"]["id"], found["pinned"]) == (persona_of(olivia), True)
     assert browser.post(place, {"action": "erase"}).status_code == 303
     assert "No caches and no adapters yet" in browser.get("/forms/").content.decode()
 

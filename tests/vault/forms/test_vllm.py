@@ -131,7 +131,7 @@ def test_turn_names_the_adapter_as_the_model_and_the_answer_names_the_base(
         world.olivia.actor, [UUID(memory)], kind=MemoryType.PARAMETER, content=make_adapter(), is_approved=True
     )
     persona = olivia.get("me/").json["personas"][0]["id"]
-    assert olivia.patch(f"forms/{form.id}/", {"persona_id": persona}).status == 200
+    assert olivia.patch(f"forms/{form.id}/", {"persona": persona}).status == 200
     turn = ask(olivia)
     (name,) = vllm.adapters
     assert vllm.base.asked[-1]["model"] == name

@@ -45,7 +45,7 @@ def test_without_an_address_there_is_no_model(settings: Settings) -> None:
 
 
 def test_with_an_address_there_is_one_model(settings: Settings) -> None:
-    settings.MEMOS_LLM = SimpleNamespace(url=URL, key="k", model="tiny")
+    settings.MEMOS_LLM = SimpleNamespace(url=URL, key="k", model="tiny", engine="openai")
     model = registry.llm()
     assert isinstance(model, OpenAiLlm)
     assert model is registry.llm()

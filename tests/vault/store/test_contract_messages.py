@@ -35,6 +35,7 @@ READS = {
 }
 # Writes: handlers of the outbox and steps of jobs, with what they call.
 WRITES = {
+    "vault/embeddings/vectors.py": {"announce_changes"},  # an event of the same tenant
     "vault/store/contract_messages.py": {"subscribers_inform", "reads_report"},
     "vault/store/installation.py": {"_publisher_actor"},
     "vault/store/moderation.py": {"report_decide"},  # of the operator of the installation
