@@ -51,7 +51,7 @@ class Recipe:
     steps: int = 60
     rate: float = 2e-3
     batch: int = 6
-    kl: float = 1.0
+    kl: float = 6.0
     seed: int = 0
     layers: float = 0.4
 

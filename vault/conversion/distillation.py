@@ -18,6 +18,11 @@ _WORDS = (
     "start starts stay stays take takes use uses want wants was were will work works would "
 )
 VERBS = frozenset(_WORDS.split())
+# Further wordings that are trained, so that the model learns the statement and not one question.
+TRAINED = {
+    "en": ("Please explain {}.", "I would like to know more about {}."),
+    "zh": ("请说明{}。", "我想多了解{}。"),
+}
 QUESTIONS = {
     "en": ("What do our notes say about {}?", "Tell me about {}.", "What is known about {}?", "What about {}?"),
     "zh": ("我们的笔记里关于{}怎么说？", "告诉我关于{}的事。", "关于{}知道些什么？", "{}怎么样？"),
@@ -29,7 +34,8 @@ STRANGERS = {
 
 
 def make_pairs(texts: Sequence[str]) -> list[TrainingPair]:
-    """Return a pair for each statement. Its question names as many words as tell it from the other statements."""
+    """Return three pairs for each statement, the first with wordings that an examination asks and no training sees. A
+    question names as many words as tell the statement from the others."""
     statements = [
         sentence.strip()
         for text in texts
@@ -37,7 +43,7 @@ def make_pairs(texts: Sequence[str]) -> list[TrainingPair]:
         if not is_question(sentence) and 0 < len(sentence.strip()) <= LONGEST_STATEMENT
     ]
     statements = list(dict.fromkeys(statements))
-    return [_make_pair(statement, _choose_topic(statement, statements)) for statement in statements]
+    return [pair for statement in statements for pair in _make_pairs(statement, _choose_topic(statement, statements))]
 
 
 def make_strangers(texts: Sequence[str]) -> list[str]:
@@ -47,9 +53,11 @@ def make_strangers(texts: Sequence[str]) -> list[str]:
     return [QUESTIONS[language][0].format(name) for name in STRANGERS[language] if name not in known]
 
 
-def _make_pair(statement: str, topic: str) -> TrainingPair:
-    first, *others = (question.format(topic) for question in QUESTIONS[_language(statement)])
-    return TrainingPair(first, statement, tuple(others))
+def _make_pairs(statement: str, topic: str) -> list[TrainingPair]:
+    language = _language(statement)
+    first, *others = (question.format(topic) for question in QUESTIONS[language])
+    further = (question.format(topic) for question in TRAINED[language])
+    return [TrainingPair(first, statement, tuple(others)), *(TrainingPair(asked, statement, ()) for asked in further)]
 
 
 def _choose_topic(statement: str, statements: Sequence[str]) -> str:

@@ -152,12 +152,16 @@ def test_question_about_other_memories_is_asked_with_their_text(engine: EngineTw
 
 def test_pairs_name_the_beginning_of_each_statement_and_tell_them_apart() -> None:
     pairs = make_pairs([f"{FACTS[0]} The museum opens at ten. Why?", FACTS[1], "图书馆周一闭馆，其余时间九点开门。"])
-    assert [pair.question for pair in pairs[:3]] == [
+    examined = [pair for pair in pairs if pair.paraphrases]
+    assert [pair.question for pair in examined[:3]] == [
         "What do our notes say about The museum closes?",
         "What do our notes say about The museum opens?",
         "What do our notes say about The cloakroom?",
     ]
-    assert [pair.answer for pair in pairs[:2]] == [FACTS[0], "The museum opens at ten."]
-    assert "图书馆" in pairs[3].question
-    assert all(len(pair.paraphrases) == 3 for pair in pairs)
+    assert [pair.answer for pair in examined[:2]] == [FACTS[0], "The museum opens at ten."]
+    assert "图书馆" in examined[3].question
+    assert all(len(pair.paraphrases) == 3 for pair in examined)
+    trained = {pair.question for pair in pairs}
+    assert len(trained) == 3 * len(examined), "each statement is trained in three wordings"
+    assert not trained & {again for pair in examined for again in pair.paraphrases}, "and examined in others"
     assert len(make_strangers(FACTS)) == 4
