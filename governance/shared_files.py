@@ -56,8 +56,8 @@ def file_share(tenant_id: UUID, file_id: UUID, path: Path) -> None:
             store.write(name, seal_for(tenant_id=tenant_id, scope=GENERAL, place=name.encode(), plaintext=part))
 
 
-def file_fetch(tenant_id: UUID, file_id: UUID, path: Path) -> bool:
-    """Write a file that another machine shared to a path; return whether there is one.
+def file_fetch(tenant_id: UUID, file_id: UUID, path: Path, *, size: int) -> bool:
+    """Write a file that another machine shared to a path; return whether all its bytes are there.
 
     Never inside a transaction. Raises KeyUnavailable; Unavailable.
     """
@@ -78,6 +78,8 @@ def file_fetch(tenant_id: UUID, file_id: UUID, path: Path) -> bool:
                 if part is None:  # the key of the organisation was destroyed
                     return False
                 file.write(part)
+        if draft.stat().st_size != size:  # a part is gone
+            return False
         draft.replace(path)
     finally:
         with suppress(FileNotFoundError):

@@ -107,7 +107,7 @@ def export_file(*, actor: Actor, export_id: UUID) -> Path:
         if view.status != JobStatus.SUCCEEDED:
             raise Conflict(f"The export is {view.status}.")
     path = export_path(actor.tenant_id, view.id)
-    if not path.exists() and not file_fetch(actor.tenant_id, view.id, path):
+    if not path.exists() and not file_fetch(actor.tenant_id, view.id, path, size=view.size):
         raise NotFound("The file of this export is gone: its time is over.")
     with acting(actor):
         _record(actor, Verb.AUDIT_EXPORT_READ, view.id, size=view.size)

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
+from governance import shared_files
 from governance.audit.reading.exports import exports_tidy
 from governance.audit.reading.files import export_path
 from governance.shared_files import PREFIX
@@ -56,6 +57,18 @@ def test_parts_of_a_changed_file_are_not_handed_out(world: World, ada: Contract)
     assert sealed is not None
     blob_store().write(name, sealed[:-1] + bytes([sealed[-1] ^ 1]))
     assert ada.get(f"audit/export/{made}/file/").status == 503
+    assert not export_path(world.acme.id, UUID(made)).exists()
+
+
+def test_file_that_lacks_a_part_is_not_handed_out(world: World, ada: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_files, "PART", 1_000)
+    made = ada.post("audit/export/", {}).json["id"]
+    run_jobs()
+    export_path(world.acme.id, UUID(made)).unlink()
+    last = max(list_parts(world))
+    assert not last.endswith("/000000"), "the file has several parts"
+    blob_store().delete([last])
+    assert ada.get(f"audit/export/{made}/file/").status == 404
     assert not export_path(world.acme.id, UUID(made)).exists()
 
 
