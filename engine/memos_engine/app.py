@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import logging
 import re
 import time
 import uuid
@@ -28,6 +29,7 @@ from memos_engine.adapters import Pair, Progress, examine, load_adapter, read_re
 from memos_engine.caches import TooLarge, Unreadable, decode_cache
 from memos_engine.model import BadRequest, Cancelled, Model, Reply, Request
 
+logger = logging.getLogger(__name__)
 NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 MOST_JSON = 8 * 1024 * 1024
 RETRY_SECONDS = 5
@@ -334,16 +336,26 @@ async def _adapter_train(engine: Engine, http: HttpRequest) -> Response:
         del engine.trainings[old]
 
     def work() -> None:
+        progress.content = train(engine.model, pairs, recipe, progress)
+        progress.status = "trained"
+
+    _run_apart(progress, work)
+    return JSONResponse(_state(engine, name), 202)
+
+
+def _run_apart(progress: Progress, work: Callable[[], None]) -> None:
+    """Run work in a thread of its own. Its state tells whether it failed, and the log tells why."""
+
+    def run() -> None:
         try:
-            progress.content = train(engine.model, pairs, recipe, progress)
-            progress.status = "trained"
+            work()
         except Cancelled:
             progress.status = "cancelled"
-        except Exception as failure:  # noqa: BLE001  the state names it, as nobody waits here
+        except Exception as failure:
+            logger.exception("the work on an adapter failed")
             progress.status, progress.error = "failed", type(failure).__name__
 
-    Thread(target=work, name="training", daemon=True).start()
-    return JSONResponse(_state(engine, name), 202)
+    Thread(target=run, name="adapter", daemon=True).start()
 
 
 async def _adapter_state(engine: Engine, http: HttpRequest) -> Response:
@@ -375,13 +387,10 @@ async def _adapter_examine(engine: Engine, http: HttpRequest) -> Response:
         def run(call: Callable[..., Any], *values: Any) -> Any:
             return engine.worker.submit(call, *values).result()
 
-        try:
-            progress.report = examine(engine.model, name, pairs, strangers, run)
-            progress.status = "examined"
-        except Exception as failure:  # noqa: BLE001  the state names it, as nobody waits here
-            progress.status, progress.error = "failed", type(failure).__name__
+        progress.report = examine(engine.model, name, pairs, strangers, run)
+        progress.status = "examined"
 
-    Thread(target=work, name="examination", daemon=True).start()
+    _run_apart(progress, work)
     return JSONResponse(_state(engine, name), 202)
 
 

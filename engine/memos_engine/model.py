@@ -30,7 +30,7 @@ class BadRequest(Exception):
 
 
 class Cancelled(Exception):
-    """Nobody waits for the result any more."""
+    """The client has left or has cancelled the work, so its result is not needed."""
 
 
 @dataclass(frozen=True)
