@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
@@ -109,6 +110,14 @@ def reviews_count(*, actor: Actor) -> dict[ReviewKind, int]:
         rows = _find_visible_reviews(actor, ReviewStatus.OPEN).order_by()
         counted = rows.values_list("kind").annotate(reviews=Count("id"))
         return {ReviewKind(kind): count for kind, count in counted}
+
+
+def decisions_count(*, actor: Actor, since: datetime) -> int:
+    """Return how many reviews that the actor may see were decided since a moment, by anybody. Raises Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        decided = [_find_visible_reviews(actor, status) for status in (ReviewStatus.ACCEPTED, ReviewStatus.REJECTED)]
+        return sum(rows.filter(decided_at__gte=since).count() for rows in decided)
 
 
 def _find_visible_reviews(actor: Actor, status: ReviewStatus) -> QuerySet[Review]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -21,7 +22,7 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
-from vault.reviews.selectors import review_get, review_view, reviews_count, reviews_list
+from vault.reviews.selectors import decisions_count, review_get, review_view, reviews_count, reviews_list
 from vault.reviews.services import is_reopenable, review_accept, review_accept_ask, review_reject, review_reopen
 from vault.store.proposals import Proposal, Side, answered_proposals_list, proposals_list
 from vault.store.publications import publications_waiting
@@ -72,12 +73,14 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         )
         shown = [make_shown_review(view) for view in found]
         store = _list_store(actor) if not decided and not group else {}
+        groups = _describe_groups(actor)
         context = {
             "reviews": shown,
             "older": take.older,
+            **_describe_day(actor, groups[0][2]),
             "decided": decided,
             "group": group,
-            "groups": _describe_groups(actor),
+            "groups": groups,
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
             "may_quarantine": is_allowed(actor, Permission.APIKEY_MANAGE),
             **store,
@@ -93,6 +96,13 @@ def _describe_groups(actor: Actor) -> list[tuple[str, Promise, int]]:
     counts = reviews_count(actor=actor)
     numbers = [(name, words, sum(counts.get(kind, 0) for kind in kinds)) for name, (words, kinds) in GROUPS.items()]
     return [("", _("All"), sum(counts.values())), *(group for group in numbers if group[2])]
+
+
+def _describe_day(actor: Actor, waiting: int) -> dict[str, Any]:
+    """Return how many reviews were decided since the reader's midnight, of those and the ones that wait."""
+    midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    done = decisions_count(actor=actor, since=midnight)
+    return {"done": done, "whole": done + waiting, "percent": 100 * done // (done + waiting) if done else 0}
 
 
 def _choose_case(request: HttpRequest, shown: list[ShownReview], *, has_store: bool) -> dict[str, Any]:

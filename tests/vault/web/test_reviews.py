@@ -1,7 +1,10 @@
 """The inbox in the browser, and personal data marked on the page of a memory; all of it without JavaScript."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client, override_settings
+from django.utils import timezone
 
 from governance.database import acting
 from tests.factories import World
@@ -150,3 +153,18 @@ def test_decision_leads_to_the_next_review_of_its_tab(world: World) -> None:
     assert f'id="review-{first.id}"' in page
     assert "Rejected: Personal data." in page
     assert client.get("/reviews/?kind=conflicts").status_code == 200
+
+
+def test_inbox_counts_what_was_decided_since_midnight_for_those_who_see_it(world: World) -> None:
+    _, first = add_flagged_memory(world)
+    _, second = add_flagged_memory(world, content="Ring 13912345678 about the kiln.")
+    add_flagged_memory(world, content="Ring 13712345678 about the wheel.")
+    client = signed_in(world.alice)
+    assert "decided today" not in client.get("/reviews/").content.decode()
+    client.post(f"/reviews/{first.id}/reject/")
+    client.post(f"/reviews/{second.id}/accept/")
+    assert "2 of 3 decided today" in client.get("/reviews/").content.decode()
+    assert "decided today" not in signed_in(world.charlie).get("/reviews/").content.decode()
+    with acting(world.alice.actor):
+        Review.objects.filter(id=first.id).update(decided_at=timezone.now() - timedelta(days=2))
+    assert "1 of 2 decided today" in client.get("/reviews/").content.decode()
