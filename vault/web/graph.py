@@ -21,7 +21,7 @@ from governance.web.pages import draw, safe_page
 from governance.web.pagination import uuid_or_none
 from vault.cubes.selectors import CubeView
 from vault.listing.neighbourhood import Neighbourhood, neighbourhood_get
-from vault.web.graph_layout import Graph, graph_draw
+from vault.web.graph_layout import Graph, graph_draw, shorten_label
 from vault.web.memory_rows import layer_class
 
 FORMS: dict[str, Promise] = {"graph": _("Graph"), "timeline": _("Timeline"), "list": _("List")}
@@ -140,9 +140,12 @@ def _list_facts_about(drawn: Graph, facts: Sequence[Fact], centre: str) -> dict[
         "about": about[:FACTS],
         "about_count": len(about),
         "first": min((fact.happened for fact in about), default=None),
-        "together": together.most_common(LINKS) if on else drawn_names(drawn),
+        "together": [
+            (name, shorten_label(name), count)
+            for name, count in (together.most_common(LINKS) if on else _list_drawn_names(drawn))
+        ],
     }
 
 
-def drawn_names(drawn: Graph) -> list[tuple[str, int]]:
+def _list_drawn_names(drawn: Graph) -> list[tuple[str, int]]:
     return [(node.name, node.count) for node in drawn.names][:LINKS]

@@ -5,7 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import combinations
 from uuid import UUID
+
+import numpy as np
 
 from vault.cubes.selectors import CubeView
 from vault.lexicon.entities import entities
@@ -21,6 +24,7 @@ FEW_NAMES = 12
 MOST_LABELLED = 16  # memories that bear their first words in the picture
 GOLDEN = math.pi * (3 - math.sqrt(5))  # the angle at which a spiral never meets itself
 LONGEST_LABEL = 22
+ROUNDS = 20  # at most, of names that change places
 LONGEST_READ = 2_000  # characters of each memory in which names are looked for: a picture has many memories
 
 
@@ -107,13 +111,14 @@ def graph_draw(found: Neighbourhood, centre: str) -> Graph:
     speakers = {view.words.speaker.casefold() for view in found.views if view.words.speaker}
     topics = speakers | {tag.casefold() for view in found.views for tag in view.cube.tags}
     shown = _choose_names(counts, centre, topics, names_of)
-    places = {name: _spiral_position(at, len(shown)) for at, name in enumerate(shown)}
+    linked = ([*names_of.get(source_id, ()), *names_of.get(other, ())] for source_id, other, _ in found.links)
+    places = place_names(shown, [*names_of.values(), *linked])
     on = centre.casefold().strip()
     most = max((counts[name] for name in shown), default=1)
     names = tuple(
         NameNode(
             name=name,
-            label=_shorten_label(name),
+            label=shorten_label(name),
             count=counts[name],
             x=places[name][0],
             y=places[name][1],
@@ -123,10 +128,9 @@ def graph_draw(found: Neighbourhood, centre: str) -> Graph:
         )
         for name in shown
     )
-    drawn = found.views[: MOST_NODES - len(names)]
-    memories = _place_memories(drawn, names_of, places, on)
+    memories = _place_memories(found, MOST_NODES - len(names), names_of, places, on)
     lines = _connect_nodes(memories, names_of, places, found, on)
-    folded = len(counts) - len(names) + len(found.views) - len(drawn) + found.more
+    folded = len(counts) - len(names) + len(found.views) - len(memories) + found.more
     return Graph(names, tuple(memories.values()), tuple(lines), names_of, counts, folded)
 
 
@@ -151,7 +155,32 @@ def _choose_names(
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked
 
 
-def _spiral_position(at: int, of: int = MOST_NAMES) -> tuple[float, float]:
+def place_names(names: Sequence[str], groups: Sequence[Sequence[str]]) -> dict[str, tuple[float, float]]:
+    """Return the positions of names on a spiral, those of a group (a memory, or two linked ones) near each other.
+
+    The first name stays in the middle; of the others two change places as long as that makes the lines shorter.
+    """
+    spots = np.array([_spiral_position(at, len(names)) for at in range(len(names))]).reshape(-1, 2)
+    at = {name: index for index, name in enumerate(names)}
+    together = np.zeros((len(names), len(names)))
+    for named in groups:
+        for first, second in combinations([at[name] for name in named if name in at], 2):
+            together[first, second] = together[second, first] = 1
+    order = np.arange(len(names))  # the spot of each name
+    distance = np.linalg.norm(spots[:, None] - spots[None], axis=2)
+    for _ in range(ROUNDS):
+        before = order.copy()
+        for first, second in combinations(range(1, len(names)), 2):
+            ties = together[first] - together[second]
+            ties[[first, second]] = 0
+            if ties @ (distance[order[second], order] - distance[order[first], order]) < 0:
+                order[first], order[second] = order[second], order[first]
+        if (order == before).all():
+            break
+    return {name: (float(spots[spot][0]), float(spots[spot][1])) for name, spot in zip(names, order, strict=True)}
+
+
+def _spiral_position(at: int, of: int) -> tuple[float, float]:
     """Return the position of the node number `at`: 0 in the middle, the others on a spiral flattened to the box."""
     radius = math.sqrt(at / max(of - 1, 1)) if at else 0.0
     x = WIDTH / 2 + radius * (WIDTH / 2 - 70) * math.cos(at * GOLDEN)
@@ -160,21 +189,33 @@ def _spiral_position(at: int, of: int = MOST_NAMES) -> tuple[float, float]:
 
 
 def _place_memories(
-    views: Sequence[CubeView],
+    found: Neighbourhood,
+    limit: int,
     names_of: Mapping[UUID, Sequence[str]],
     places: Mapping[str, tuple[float, float]],
     on: str,
 ) -> dict[UUID, MemoryNode]:
+    """Return up to `limit` memories: around the middle of their names, else beside a linked one; the nearest memory in
+    any case, and all if no name is drawn. Other memories are in the list alone."""
     beside: defaultdict[tuple[float, float], int] = defaultdict(int)
     nodes: dict[UUID, MemoryNode] = {}
-    for at, view in enumerate(views):
+    linked = defaultdict(list)
+    for source_id, other, _ in found.links:
+        linked[source_id].append(other)
+        linked[other].append(source_id)
+    is_labelled = len(found.views) <= MOST_LABELLED
+    for view in found.views:
         named = [places[name] for name in names_of[view.cube.id] if name in places]
-        middle = _middle_point(named) if named else _spiral_position(MOST_NAMES - 1 - at % 3)
+        others = [(nodes[other].x, nodes[other].y) for other in linked[view.cube.id] if other in nodes]
+        if len(nodes) == limit or (places and nodes and not named and not others):
+            continue
+        middle = _middle_point(named or others[:1] or [(WIDTH / 2, HEIGHT / 2)])
         turn = beside[middle]
         beside[middle] += 1
-        reach = 30 + 4.5 * math.sqrt(turn) * 2
-        x = min(max(middle[0] + reach * math.cos(turn * GOLDEN), 8), WIDTH - 8)
-        y = min(max(middle[1] + reach * math.sin(turn * GOLDEN), 8), HEIGHT - 8)
+        reach = (12 if len(named) > 1 else 30) + 9 * math.sqrt(turn)
+        angle = len(nodes) * GOLDEN
+        x = min(max(middle[0] + reach * math.cos(angle), 8), WIDTH - 8)
+        y = min(max(middle[1] + reach * math.sin(angle), 8), HEIGHT - 8)
         title = " ".join((view.words.title or view.words.content).split())[:80]
         nodes[view.cube.id] = MemoryNode(
             id=view.cube.id,
@@ -183,7 +224,7 @@ def _place_memories(
             x=round(x, 1),
             y=round(y, 1),
             is_on=on in names_of[view.cube.id],
-            label=_clip_label(title) if len(views) <= MOST_LABELLED else "",
+            label=_clip_label(title) if is_labelled else "",
         )
     return nodes
 
@@ -216,7 +257,7 @@ def _connect_nodes(
     return lines
 
 
-def _shorten_label(name: str) -> str:
+def shorten_label(name: str) -> str:
     return _clip_label(name.title() if name.isascii() else name)
 
 
