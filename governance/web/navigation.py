@@ -84,7 +84,7 @@ GROUPS = (
         (
             Page("jobs", _("Jobs"), "clock-play", (Permission.JOB_READ,), "j"),
             Page("pipelines", _("Pipelines"), "git-merge", (Permission.MEMORY_READ,)),
-            Page("forms", _("Forms"), "stack-2", (Permission.MEMORY_READ,)),
+            Page("forms", _("Forms"), "cpu", (Permission.MEMORY_READ,)),
             Page("schedules", _("Schedules"), "calendar-event", (Permission.OPERATIONS_MANAGE,), "n"),
             Page("exchange", _("Import and export"), "upload", (Permission.MEMORY_READ,)),
             Page("integrations", _("Integrations"), "plug-connected", (Permission.OPERATIONS_MANAGE,), "i"),

@@ -25,6 +25,8 @@ if (side) {
   side.addEventListener("click", sideSwitch);
 }
 
+document.querySelector(".side-scroll [aria-current=page]")?.scrollIntoView({ block: "nearest" });
+
 // ---- Menus close when one presses elsewhere or Escape
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll(".menu[open], .switcher[open]")) {
