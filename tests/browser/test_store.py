@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import OpenVisit, SignIn, memory_add
 from tests.browser.looks import WIDTHS, looked_at
-from tests.browser.visit import ask
+from tests.browser.visit import COUNT_CLICKS, ask, count_clicks
 from tests.harness.product import RunningServer, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
@@ -30,7 +30,9 @@ def newcomer(chromium: Browser, server: RunningServer) -> Page:
     assert made.returncode == 0, made.stderr
     linked = server.manage("sign_in_link", "--tenant", slug, "--email", email, "--json")
     assert linked.returncode == 0, linked.stderr
-    page = chromium.new_context(base_url=server.base_url, locale="en-GB").new_page()
+    context = chromium.new_context(base_url=server.base_url, locale="en-GB")
+    context.add_init_script(COUNT_CLICKS)
+    page = context.new_page()
     page.goto(json.loads(linked.stdout)["sign_in_link"])
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("**/overview/")
@@ -228,6 +230,8 @@ def test_pack_travels_to_another_organisation_and_leaves_nothing_when_revoked(
     found += complaints + version_build(page)
     version_offer(page, second, "1.1.0")
     found += pack_upgrade(other, mine)
+    assert count_clicks(page) <= 22, "two versions made, scanned, mended and offered"
+    assert count_clicks(other) <= 11, "signed in, tried, subscribed and upgraded"
     quota_exhaust(other, mine)
     version_yank(page, "A heron was mistaken.")
     shown_soon(other, mine, "3 memories", seconds=REACH_SECONDS)  # the version before has taken its place
