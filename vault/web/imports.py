@@ -1,7 +1,7 @@
 """An import in steps: a preview of the uploaded file with a mapping to choose, then the report of the job."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -32,6 +32,7 @@ from vault.exchange.uploads import UploadedFile, upload_append, upload_begin, up
 from vault.listing.selectors import paths_list
 from vault.vocabulary import ImportFormat, OnConflict
 from vault.web.import_words import FORMATS, make_count_notes, reason_words, signer_words
+from vault.web.memory_forms import unconfirmed_paths
 
 PERSONAS = 200
 SHOWN = 20  # parts of a file that are left out
@@ -65,6 +66,8 @@ def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseB
         draft = _read_draft(request, actor, file)
         if request.method != "POST" or "try" in request.POST:
             return _draw_page(request, actor, file, draft)
+        if new_paths := unconfirmed_paths(actor, request.POST, [draft.namespace or "", *draft.namespaces.values()]):
+            return _draw_page(request, actor, file, draft, new_paths=new_paths)
         try:
             job = import_create(actor=actor, draft=draft)
         except (Invalid, TooLarge) as fault:
@@ -159,7 +162,12 @@ def _read_renames(request: HttpRequest, name: str) -> dict[str, str]:
 
 
 def _draw_page(
-    request: HttpRequest, actor: Actor, file: UploadedFile, draft: ImportDraft, fault: Invalid | TooLarge | None = None
+    request: HttpRequest,
+    actor: Actor,
+    file: UploadedFile,
+    draft: ImportDraft,
+    fault: Invalid | TooLarge | None = None,
+    new_paths: Sequence[str] = (),
 ) -> HttpResponseBase:
     check: ImportCheck | None = None
     try:
@@ -190,8 +198,9 @@ def _draw_page(
         "their_personas": _make_choices(view.personas, draft.personas),
         "personas": persona_names(actor),
         "is_update": draft.on_conflict is OnConflict.UPDATE,
+        "new_paths": new_paths,
     }
-    is_refused = fault is not None and request.method == "POST"
+    is_refused = (fault is not None or bool(new_paths)) and request.method == "POST"
     status = HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else HTTPStatus.OK
     return draw(request, "vault/exchange/upload.html", context, status=status)
 

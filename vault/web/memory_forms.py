@@ -1,5 +1,6 @@
 """Form fields that pages about memories share."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
@@ -22,17 +23,25 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 def unconfirmed_path(actor: Actor, form: QueryDict) -> str:
     """Return the namespace of the form if it does not exist and its creation is not confirmed yet; else nothing."""
-    path = form.get("namespace", "").strip()
-    if not path or form.get("new_namespace") == path:
-        return ""
+    return next(iter(unconfirmed_paths(actor, form, [form.get("namespace", "")])), "")
+
+
+def unconfirmed_paths(actor: Actor, form: QueryDict, typed: Iterable[str]) -> list[str]:
+    """Return those of the typed namespaces that do not exist and whose creation the form does not confirm."""
+    paths = dict.fromkeys(path.strip() for path in typed)
+    return [path for path in paths if path not in form.getlist("new_namespace") and _is_new(actor, path)]
+
+
+def _is_new(actor: Actor, path: str) -> bool:
+    """Return whether a namespace would be created; False for a text that is no path: the service says what is wrong."""
     try:
         check_path(path)
         find_object_by_name(actor=actor, object_type="namespace", name=path)
     except NotFound:
-        return path
+        return True
     except (PathError, Invalid):
-        return ""  # no path at all: the service says what is wrong
-    return ""
+        return False
+    return False
 
 
 def chosen_read(form: QueryDict) -> dict[UUID, int | None]:

@@ -71,7 +71,12 @@ def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chose
     page = open_page(browser, address, **COLUMNS, **RENAMED)
     assert "said by Bo" in page
     assert alice.list_contents() == []
-    done = browser.post(address, {**COLUMNS, **RENAMED})
+    asked = browser.post(address, {**COLUMNS, **RENAMED})
+    assert asked.status_code == 422
+    assert "There is no namespace /team/new." in asked.content.decode(), "a typed path that is new is asked about"
+    assert "There is no namespace /other." not in asked.content.decode(), "the file itself names it"
+    assert alice.list_contents() == []
+    done = browser.post(address, {**COLUMNS, **RENAMED, "new_namespace": "/team/new"})
     assert done.status_code == 303
     run_jobs()
     report = browser.get(done["Location"]).content.decode()
