@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from vault.lexicon import readings
+from vault.lexicon import holidays, readings
 from vault.lexicon.calendar_units import Meaning
 from vault.lexicon.readings import COUNTS, Match, number
 
@@ -40,10 +40,15 @@ MONTH = (
 )
 SEASON = "spring|summer|autumn|fall|winter"
 _SEASON_SIGNS = SEASON.replace("|", " ")
+WEEKDAY = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_SHORT_WEEKDAY = "mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"
+_WEEKDAY_SIGNS = "mon tue wed thu fri sat sun"
 _HAN_NUMBER = r"(?:\d{1,2}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 _HAN_NEAR = "大前年|(?<![之以目])前年|(?<![过出回])去年(?![轻龄])|今年|明年|(?<![之以])后年"
 _HAN_YEAR = rf"(?:(?:(?P<year>{_YEAR}|[一二][〇零○一二三四五六七八九]{{3}}) ?年|(?P<near>{_HAN_NEAR}))的? ?)"
 _HAN_WEEK = "周|星期|礼拜"
+_EARLY_DAY = "初[一二三四五六七八九十]"
+_LUNAR_DAY = rf"{_EARLY_DAY}|[二三]?十[一二三四五六七八九]?|廿[一二三四五六七八九]?"
 _HAN_UNITS = (
     r"(?P<count>\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九几数半]) ?"
     rf"个?(?P<unit>分钟|小时|钟头|天|日|{_HAN_WEEK}|年|(?<=个)月)"
@@ -58,6 +63,8 @@ _TIME_COMES = re.compile(rf"\b(?:{_PREPOSITION}|on|this|next|last){S}$", re.IGNO
 _BEFORE_A_SEASON = re.compile(
     rf"\b(?:{_PREPOSITION})[\s-](?:the{S})?(?:(?:early|mid|late)[\s-])?$|\b(?:{SEASON}){_TO_OR_AND}$", re.IGNORECASE
 )
+
+_BEFORE_A_SCORE = re.compile(r"\b(?:scor\w{1,3}|got|rat\w{2,3}|grade|won|lost)\b.{0,12}$", re.IGNORECASE)
 
 Reader = Callable[[Match, datetime], Meaning]
 
@@ -131,6 +138,17 @@ def _has_months(match: Match) -> bool:
     return all(1 <= number(named[part]) <= 12 for part in ("month", "first_month") if named.get(part))
 
 
+def _has_one_order(match: Match) -> bool:
+    """Return whether one of two numbers is a month and the other a day that no month has the number of."""
+    smaller, greater = sorted((int(match["left"]), int(match["right"])))
+    return 1 <= smaller <= 12 < greater <= 31 and not _has_before(_BEFORE_A_SCORE, match)
+
+
+def _is_nth(match: Match) -> bool:
+    """Return whether a day is named as one of its month; 五月最后一个周五 is, 月最后三 is not."""
+    return match["day"] in "日天" or any(week in match[0] for week in _HAN_WEEK.split("|"))
+
+
 def _has_month(match: Match) -> bool:
     return any(1 <= int(match[part]) <= 12 for part in ("left", "right"))
 
@@ -147,6 +165,7 @@ _DAYS_FROM_TODAY = (
     (1, "tomorrow 明", "\\btomorrow\\b|明[天日晚早]"),
     (2, "tomorrow 后", rf"\bday{S}after{S}tomorrow\b|(?<![之以])后[天日]"),
 )
+_HOLIDAY = holidays.NAMES.replace("'", "['’]").replace(" ", S)
 KINDS = (
     *(_kind(signs, pattern, partial(readings.day_from_today, at)) for at, signs, pattern in _DAYS_FROM_TODAY),
     # last week, the month before last, 上个月
@@ -155,7 +174,7 @@ KINDS = (
         rf"\b(?P<which>last|previous|this|next){S}(?P<unit>week|month|quarter|year)\b",
         readings.unit_from_now,
     ),
-    _kind("before", rf"\b(?P<unit>week|month|year){S}before{S}last\b", readings.before_last),
+    _kind("before after", rf"\b(?P<unit>week|month|year){S}(?:before{S}last|after{S}next)\b", readings.two_away),
     _kind(
         "周 星期 礼拜 月 季",
         rf"{_HAN_WHICH}一?个?(?P<unit>(?:{_HAN_WEEK})(?![围期边末])|月(?![亮球饼])|季度?)",
@@ -165,24 +184,66 @@ KINDS = (
     _kind(
         "today tomorrow now day",
         rf"\b(?P<count>{COUNT}){S}(?P<unit>day|week|fortnight|month)s?{S}(?:(?:from|on){S})?"
-        r"(?P<base>today|tomorrow|now|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
+        rf"(?P<base>today|tomorrow|now|{WEEKDAY})\b",
         readings.ahead,
     ),
+    # Monday week, the Sunday after next, Saturday of next week, next week on Tuesday
+    _kind("day", rf"\b(?P<day>{WEEKDAY}){S}week\b", readings.weekday_after_next),
+    _kind("after", rf"\b(?:the{S})?(?P<day>{WEEKDAY}){S}after{S}next\b", readings.weekday_after_next),
+    _kind("week", rf"\b(?P<day>{WEEKDAY}),?{S}(?:of{S})?(?P<which>last|this|next){S}week\b", readings.weekday_of_week),
+    _kind("week", rf"\b(?P<which>last|this|next){S}week,?{S}(?:on{S})?(?P<day>{WEEKDAY})\b", readings.weekday_of_week),
     _kind(
         "in",
         rf"\bin{S}(?P<count>{COUNT}){S}(?P<unit>minute|hour|day|week|fortnight)s?(?:['’]?{S}time)?(?=\W{{0,3}}(?:$|[,.;!?)]))",
         readings.ahead,
     ),
+    # in three days I'm moving, 再过五天, 还有五天就
+    _kind(
+        "in",
+        rf"(?:^|(?<=[,.;!?] ))in{S}(?P<count>{COUNT}){S}(?P<unit>day|week|fortnight)s?(?:['’]?{S}time)?"
+        rf"(?=[^,.;!?]{{1,30}}(?:['’](?:m|re|ll)|\b(?:am|are|is|will|have{S}to|need{S}to|must))\b)",
+        readings.ahead,
+    ),
+    _kind("再过", rf"再过(?![几数]){_HAN_UNITS}(?![前之以])", readings.ahead),
+    _kind("还有", rf"还有{_HAN_UNITS}(?=[就才便])", readings.ahead),
     _kind("后", rf"(?<![\d第]){_HAN_UNITS}[之以]?后(?![面来边悔])", readings.ahead),
     _kind(
-        "day eve christmas halloween 元旦 跨年 情人 五一 劳动 国庆 十一假期 平安夜 圣诞",
-        r"(?P<holiday>\b(?:new year['’]s (?:day|eve)|valentine['’]s day|christmas(?: eve| day)?|halloween)\b"
-        r"|元旦|跨年夜|情人节|五一(?![三-九〇零])|劳动节|国庆|十一假期|平安夜|圣诞节?)",
+        "day eve year easter christmas xmas halloween juneteenth festival july night pentecost thanksgiving valentine"
+        " fool qixi qing autumn ninth fawkes 节 夕 夜 三十 元 清明 五一 六一 端午 中秋 国庆 十一 重阳 双1 圣诞 腊八 至",
+        rf"(?P<holiday>{_HOLIDAY})",
         readings.holiday,
     ),
+    # 正月初五, 大年初三, 农历四月初八
+    _kind(
+        "月",
+        rf"(?:[农阴旧]历 ?|(?=[正腊]))(?P<month>[正冬腊]|十[一二]|[一二三四五六七八九十])月(?P<day>{_LUNAR_DAY})",
+        readings.lunar_date,
+    ),
+    _kind("年初", rf"(?P<month>)(?:大年|(?<!\d)年)(?P<day>{_EARLY_DAY})(?![中月])", readings.lunar_date),
+    # the first Monday of May, the last day of the month, 这个月最后一天, 五月第二个周日
+    _kind(
+        "first second third fourth last 1st 2nd 3rd 4th",
+        rf"\b(?:the{S})?(?P<nth>first|second|third|fourth|(?:very{S})?last|1st|2nd|3rd|4th){S}(?P<day>{WEEKDAY}|day){S}"
+        rf"(?:(?:of|in){S})?(?:(?:the|(?P<which>last|this|next)){S}month\b|(?P<month>{MONTH})\b{_OF_YEAR}?)",
+        readings.nth_of_month,
+    ),
+    _kind(
+        "月",
+        rf"(?:{_HAN_WHICH}一?个?月|{_HAN_YEAR}?(?<![\d一二三四五六七八九十])(?P<month>{_HAN_NUMBER}) ?月|(?<=[^每])月)"
+        r"份?[底末]?的?"
+        rf"(?:第(?P<nth>[一二三四1-4])个?|最后一?个?)(?:{_HAN_WEEK})?(?P<day>[一二三四五六日天])",
+        readings.nth_of_month,
+        _is_nth,
+    ),
     # three weeks ago, 三周前, the other day
-    _kind("ago", rf"\b(?P<count>{COUNT}){S}(?P<unit>{UNIT})s?{S}ago\b", readings.ago),
-    _kind("前", rf"(?<![\d第]){_HAN_UNITS}多?[之以]?前(?!后)", readings.ago),
+    _kind(
+        "ago",
+        rf"\b(?P<exact>exactly{S})?\b(?P<count>{COUNT}){S}(?P<unit>{UNIT})s?{S}ago(?P<today>{S}(?:today|tonight))?\b",
+        readings.ago,
+    ),
+    _kind(
+        "前", rf"(?P<exact>整整|正好|刚好)?(?<![\d第]){_HAN_UNITS}多?[之以]?前(?!后)(?P<today>的今天)?", readings.ago
+    ),
     _kind("other 前", rf"\bthe{S}other{S}day\b|(?<![之以])前[几两些][天日]", readings.some_days_ago),
     # in the last three weeks, the past month, 最近三周, recently
     _kind(
@@ -199,8 +260,7 @@ KINDS = (
     # on Friday, last Tue, 上周五, at the weekend
     _kind(
         "day",
-        rf"(?<!every )(?<!each )\b(?:(?P<which>last|past|this|next){S})?"
-        r"(?P<day>monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
+        rf"(?<!every )(?<!each )\b(?:(?P<which>last|past|this|next){S})?(?P<day>{WEEKDAY})\b",
         readings.weekday,
     ),
     _kind(
@@ -216,6 +276,18 @@ KINDS = (
     ),
     _kind("weekend", rf"\b(?:(?P<which>last|past|this|next){S})?weekend\b", readings.weekend),
     _kind("周末", rf"(?:{_HAN_WHICH}个?|(?<![上下这本个每]))周末", readings.weekend),
+    # Saturday the 22nd, sat 22nd, 周六22号
+    _kind(
+        _WEEKDAY_SIGNS,
+        rf"\b(?P<weekday>{WEEKDAY}|{_SHORT_WEEKDAY})\.?,?{S}(?:the{S})?(?P<day>\d{{1,2}})(?:st|nd|rd|th)\b"
+        rf"(?!{S}(?:of{S})?(?:{MONTH})\b)",
+        readings.weekday_date,
+    ),
+    _kind(
+        "周 星期 礼拜",
+        rf"(?:{_HAN_WEEK})(?P<weekday>[一二三四五六日天])[ ，,（(]?(?<!月)(?P<day>{_HAN_NUMBER}) ?[号日]",
+        readings.weekday_date,
+    ),
     # the 15th of this month, 这个月15号, on the 15th, 15号要去
     _kind(
         "month",
@@ -277,6 +349,13 @@ KINDS = (
         rf"(?<![\d/.])(?P<left>\d{{1,2}})(?P<sep>[/.])(?P<right>\d{{1,2}})(?P=sep)(?P<year>{_YEAR})(?!\d)",
         readings.ambiguous_date,
         _has_month,
+    ),
+    _kind(
+        "/",
+        r"(?<![\d/.,$€£¥%])(?P<left>\d{1,2})/(?P<right>\d{1,2})(?![\d/])"
+        r"(?=\W{0,2}(?:$|[,.;!?)]|(?:at|from|in the|and|to)\b))",
+        readings.month_and_day,
+        _has_one_order,
     ),
     # 2023, 去年
     _kind("年", _HAN_YEAR, readings.year),

@@ -4,8 +4,10 @@
 """
 
 import re
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
 
+from vault.lexicon import holidays
 from vault.lexicon.calendar_units import (
     DAY,
     MONTH,
@@ -24,6 +26,7 @@ from vault.lexicon.calendar_units import (
     year_of,
 )
 
+MONTHS_AROUND = 13  # in which a weekday falls on a day of the month
 YEARS_BACK = 10  # a month without a year may be that of any of these
 NEARLY, MAYBE, AROUND = 0.9, 0.6, 0.5  # how well fits what is nearly, or may be, or lies around what is meant
 
@@ -42,19 +45,12 @@ _NUMBER_WORDS = {
     **{word: at for at, word in enumerate((*_NUMBERS, *_TEENS), 1)},
     **{word: 10 * at for at, word in enumerate(_TENS, 2)},
 }
-HOLIDAYS = {  # month and day
-    **dict.fromkeys(("new year's day", "元旦"), (1, 1)),
-    **dict.fromkeys(("new year's eve", "跨年夜"), (12, 31)),
-    **dict.fromkeys(("valentine's day", "情人节"), (2, 14)),
-    **dict.fromkeys(("五一", "劳动节"), (5, 1)),
-    **dict.fromkeys(("国庆", "十一假期"), (10, 1)),
-    **dict.fromkeys(("christmas eve", "平安夜"), (12, 24)),
-    **dict.fromkeys(("christmas day", "christmas", "圣诞节", "圣诞"), (12, 25)),
-    "halloween": (10, 31),
-}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4} | dict.fromkeys(
+    ("last", "very last", "最后一"), holidays.LAST
+)
+_LUNAR_MONTHS = {"正": 1, "冬": 11, "腊": 12}
 _DIGITS = {character: at for at, character in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0, "两": 2}
 _UNITS = {
     **{"分钟": "minute", "小时": "hour", "钟头": "hour", "天": "day", "日": "day"},
@@ -113,12 +109,21 @@ def unit_from_now(match: Match, now: datetime) -> Meaning:
     return meaning
 
 
-def before_last(match: Match, now: datetime) -> Meaning:
-    return _calendar(_unit(match), -2, now)
+def two_away(match: Match, now: datetime) -> Meaning:
+    """Return the week, month or year before last, or after next."""
+    return _calendar(_unit(match), 2 if "next" in match[0].lower() else -2, now)
 
 
 def ago(match: Match, now: datetime) -> Meaning:
-    return _units_ago(*read_count(match), now)
+    """Return the time so long ago; of "exactly", "a month ago today" and 整整 the day."""
+    count, slack, unit = read_count(match)
+    if match["exact"] or match["today"]:
+        back = midnight(now) - length(count, unit)
+        if unit in {"month", "year"} and count == int(count):
+            same = months(now.year, now.month - int(count) * (12 if unit == "year" else 1))
+            back = same.start + (min(now.day, (same.end - same.start).days) - 1) * ONE_DAY
+        return Meaning(DAY, (days(midnight(back)),))
+    return _units_ago(count, slack, unit, now)
 
 
 def ahead(match: Match, now: datetime) -> Meaning:
@@ -136,9 +141,55 @@ def ahead(match: Match, now: datetime) -> Meaning:
 
 
 def holiday(match: Match, now: datetime) -> Meaning:
-    """Return a holiday with a fixed date in the years that it may mean."""
-    month, day = HOLIDAYS[" ".join(match["holiday"].lower().replace("\u2019", "'").split())]
-    return _dates([*range(now.year - YEARS_BACK, now.year + 2)], month, str(day), str(day))
+    """Return a holiday in the years that it may mean."""
+    name = " ".join(match["holiday"].lower().replace("\u2019", "'").split())
+    return _make_days(holidays.days_of(name, range(now.year - YEARS_BACK, now.year + 2)))
+
+
+def lunar_date(match: Match, now: datetime) -> Meaning:
+    """Return a day of the Chinese lunar calendar in the years that it may mean: 正月初五, 大年初三, 农历四月初八."""
+    month = _LUNAR_MONTHS.get(match["month"] or "正") or number(match["month"])
+    day = number(match["day"].replace("初", "").replace("廿", "二十"))
+    found = (holidays.lunar_day(year, month, day) for year in range(now.year - YEARS_BACK, now.year + 2))
+    return _make_days([each for each in found if each is not None])
+
+
+def nth_of_month(match: Match, now: datetime) -> Meaning:
+    """Return the nth or last weekday or day of a month: `the first Monday of May`, 这个月最后一天."""
+    nth = _ORDINALS.get((match["nth"] or "last").lower()) or number(match["nth"])
+    weekday = None if match["day"].lower() in {"day", "天", "日"} else _weekday_at(match["day"])
+    if match["month"]:
+        name = match["month"]
+        month = _MONTHS.index(name[:3].lower()) + 1 if name.isascii() else number(name)
+        of = [(year, month) for year in (*_years(match, now), *([] if match["year"] else [now.year + 1]))]
+    else:
+        first = months(now.year, now.month + (_offset(match) if match["which"] else 0)).start
+        of = [(first.year, first.month)]
+    found = (holidays.nth_day(year, month, weekday, nth) for year, month in of)
+    return _make_days([each for each in found if each is not None])
+
+
+def weekday_of_week(match: Match, now: datetime) -> Meaning:
+    """Return a day of last, this or next week: `Saturday of next week`, `next week on Tuesday`."""
+    start = week(midnight(now)).start
+    return Meaning(DAY, (days(start + (_weekday_at(match["day"]) + 7 * _offset(match)) * ONE_DAY),))
+
+
+def weekday_after_next(match: Match, now: datetime) -> Meaning:
+    """Return the day a week after the next such one: `Monday week`, `the Sunday after next`."""
+    today = midnight(now)
+    return Meaning(DAY, (days(today + ((_weekday_at(match["day"]) - today.weekday() - 1) % 7 + 8) * ONE_DAY),))
+
+
+def weekday_date(match: Match, now: datetime) -> Meaning:
+    """Return the latest day of a month that is such a weekday: `Saturday the 22nd`, 周六22号; coming: the next one."""
+    at, day = _weekday_at(match["weekday"]), number(match["day"])
+    starts = [months(now.year, now.month + offset) for offset in range(-MONTHS_AROUND, MONTHS_AROUND)]
+    all_days = [period.start + (day - 1) * ONE_DAY for period in starts if 1 <= day <= (period.end - period.start).days]
+    found = [days(each) for each in all_days if each.weekday() == at]
+    past = [period for period in found if period.start <= now]
+    coming = next((period for period in found if period.start > now), None)
+    return Meaning(DAY, tuple(past[-1:]), coming)
 
 
 def some_days_ago(_match: Match, now: datetime) -> Meaning:
@@ -161,7 +212,7 @@ def recently(_match: Match, now: datetime) -> Meaning:
 def weekday(match: Match, now: datetime) -> Meaning:
     """Return the latest such day, less likely the one before; `last`: before today; `this`, 上 and 下: of that week."""
     today, which, name = midnight(now), (match["which"] or "").lower(), match["day"]
-    at = _WEEKDAYS.index(name[:3].lower()) if name.isascii() else min("一二三四五六日天".index(name), 6)
+    at = _weekday_at(name)
     if which not in {"", "on", "last", "past"}:
         return Meaning(DAY, (days(week(today).start + (at + 7 * _offset(match)) * ONE_DAY),))
     latest = today - (today.weekday() - at) % 7 * ONE_DAY
@@ -254,8 +305,23 @@ def ambiguous_date(match: Match, _now: datetime) -> Meaning:
     return Meaning(DAY, tuple(period for periods in found for period in periods))
 
 
+def month_and_day(match: Match, now: datetime) -> Meaning:
+    """Return the day of `3/14` or `14/3` in the years that it may mean."""
+    month, day = sorted((int(match["left"]), int(match["right"])))
+    return _dates([*range(now.year - YEARS_BACK, now.year + 1)], month, str(day), str(day))
+
+
 def year(match: Match, now: datetime) -> Meaning:
     return Meaning(YEAR, tuple(year_of(each) for each in _years(match, now)))
+
+
+def _make_days(found: Sequence[date]) -> Meaning:
+    return Meaning(DAY, tuple(days(datetime(each.year, each.month, each.day, tzinfo=UTC)) for each in found))
+
+
+def _weekday_at(name: str) -> int:
+    """Return 0 for Monday or 一."""
+    return _WEEKDAYS.index(name[:3].lower()) if name.isascii() else min("一二三四五六日天".index(name), 6)
 
 
 def _unit(match: Match) -> str:

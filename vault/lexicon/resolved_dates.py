@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from enum import Enum, auto
 from itertools import islice, zip_longest
 
 from vault.lexicon import readings
@@ -18,7 +19,10 @@ LONGEST_GAP = 6  # characters between a weekday and its date: "Tuesday, 3 June",
 LONGEST_CLAUSE = 200  # characters before and after a time that may tell its tense
 MOST_READ = 20  # times of one text
 FEW_WORDS = 4  # of a clause without a verb of its own
+JUST_NOW = 21 * ONE_DAY  # ago, that a day without a year may have been
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
+_DATES = frozenset({readings.english_date, readings.chinese_date, readings.numeric_date, readings.ambiguous_date})
+_HOLIDAYS = frozenset({readings.holiday, readings.lunar_date})
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _TO = re.compile(rf"(?:{TO}|{HAN_TO})(?:the )?", re.IGNORECASE)
 _RELATIVE = re.compile(
@@ -44,7 +48,7 @@ _PAST = re.compile(
     r"|broke|fell|felt|spent|wrote|drove|flew|held|kept|knew|thought|became|brought|sent|sold|slept|sat|stood|taught"
     r"|ate|drank|sang|swam|wore|built|paid|caught|rang|heard|hurt|led|read|rode|set|quit|born|since|ago|last|yesterday"
     r"|[a-z]+[a-df-z]ed)\b|['’](?:ve|d)\b"
-    r"|[了刚昨]|过(?![生年节来去敏期])|已经|曾|[前上](?:天|周|个|次|星期|礼拜|月|年)|去年|以来|[日号][^我你他她它谁的]的|那天|当时|生于|出生|毕业",
+    r"|[了刚昨]|(?<![一二三四五六七八九十日号节年])过(?![生年节来去敏期])|已经|曾|[前上](?:天|周|个|次|星期|礼拜|月|年)|去年|以来|[日号][^我你他她它谁的]的|那天|当时|生于|出生|毕业",
     re.IGNORECASE,
 )
 
@@ -59,6 +63,14 @@ _VERB = re.compile(
 )
 
 
+class Tense(Enum):
+    """The tense of a clause: FUTURE and PAST if a word tells it."""
+
+    PAST = auto()
+    PRESENT = auto()
+    FUTURE = auto()
+
+
 def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime | None:
     """Return the beginning of the first time that `text` names, in UTC, relative to `said_at` in its own offset.
 
@@ -70,13 +82,25 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     Of several possible times: the next one for is_plan or unless the text tells of the past, else the last one.
     """
     as_of = said_at.replace(tzinfo=UTC)  # the speaker's clock
-    found = [period for _, period in _list_meanings(text, as_of, is_plan=is_plan) if not _is_now(period, as_of)]
+    named = _list_meanings(text, as_of, is_plan=is_plan)
+    times = [(time, period) for time, period in named if not _is_now(period, as_of)]
+    # "For Easter, 12 to 21 April": a date says it better than a holiday.
+    has_date = any(time.reader in _DATES and period.end - period.start <= LONGEST_EXACT for time, period in times)
+    found = [_middle_day(*named) for named in times if not (has_date and named[0].reader in _HOLIDAYS)]
     exact = next((period for period in found if period.end - period.start <= LONGEST_EXACT), None)
     period = exact or next(iter(found), None)
     if period is None:
         return None
     is_day = period.start == midnight(period.start)
     return period.start if is_day else period.start.replace(tzinfo=said_at.tzinfo).astimezone(UTC)
+
+
+def _middle_day(time: NamedTime, period: Period) -> Period:
+    """Return the day in the middle of the days around "a week ago"; other times as they are."""
+    length = period.end - period.start
+    if time.reader is not readings.ago or not ONE_DAY < length <= LONGEST_EXACT:
+        return period
+    return days(midnight(period.start + (length - ONE_DAY) / 2))
 
 
 def event_period(text: str, said_at: datetime, event_time: datetime) -> Period:
@@ -139,7 +163,8 @@ def _list_meanings(text: str, as_of: datetime, *, is_plan: bool = False) -> Iter
         meaning = time.read(as_of)
         if following is not None and _is_weekday(time) and _dates_weekday(time, following, as_of):
             continue
-        period = _select_period(meaning, as_of, ahead=is_plan or _is_ahead(text, time))
+        tense = Tense.FUTURE if is_plan else _read_tense(text, time)
+        period = _select_period(meaning, as_of, tense)
         if period is None:
             continue
         if following is not None and _TO.fullmatch(text[time.end : following.begin]):
@@ -170,9 +195,9 @@ def _is_weekday(time: NamedTime) -> bool:
     return time.reader in {readings.weekday, readings.weekend}
 
 
-def _is_ahead(text: str, time: NamedTime) -> bool:
-    """Return whether the clause that names a time is about the future, or at least does not tell of the past. A short
-    clause goes with the one before it: "we were in Oslo in May, and Bergen in June"."""
+def _read_tense(text: str, time: NamedTime) -> Tense:
+    """Return the tense of the clause that names a time. A short clause goes with the one before it: "we were in Oslo in
+    May, and Bergen in June"."""
     first = max(0, time.begin - LONGEST_CLAUSE)
     around = text[first : time.end + LONGEST_CLAUSE]
     bounds = [0, *(match.end() for match in _CLAUSE_END.finditer(around)), len(around)]
@@ -181,7 +206,9 @@ def _is_ahead(text: str, time: NamedTime) -> bool:
     rest = len(clause.split()) - len(text[time.begin : time.end].split())
     if clause.isascii() and at and rest <= FEW_WORDS and not _VERB.search(clause):
         clause = around[bounds[at - 1] : bounds[at + 1]]
-    return _AHEAD.search(clause) is not None or _PAST.search(clause) is None
+    if _AHEAD.search(clause):
+        return Tense.FUTURE
+    return Tense.PAST if _PAST.search(clause) else Tense.PRESENT
 
 
 def _is_now(period: Period, as_of: datetime) -> bool:
@@ -205,16 +232,21 @@ def _find_times(text: str, as_of: datetime) -> Iterable[NamedTime]:
     return find_named_times(fold_signs(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
 
 
-def _select_period(meaning: Meaning, as_of: datetime, *, ahead: bool) -> Period | None:
+def _select_period(meaning: Meaning, as_of: datetime, tense: Tense) -> Period | None:
+    """Return the meaning that fits the tense. In the present tense a day of the year is the next one, unless the last
+    one was just now."""
     if meaning.grain == VAGUE or not meaning.list_likely_times():
         return None
     later = [period for period in meaning.list_likely_times() if period.start > as_of]
     past = [period for period in meaning.list_likely_times() if period.start <= as_of]
-    if ahead and not later and meaning.coming:
+    is_just_past = len(past) > 1 and meaning.grain == DAY and as_of - past[-1].start <= JUST_NOW
+    if tense is Tense.PAST or (tense is Tense.PRESENT and is_just_past):
+        return past[-1] if past else later[0]
+    if not later and meaning.coming:
         return meaning.coming
-    if ahead and not later and len(past) > 1:
+    if not later and len(past) > 1:
         return _next_year(past[-1])
-    return later[0] if (ahead and later) or not past else past[-1]
+    return later[0] if later else past[-1]
 
 
 def _next_year(period: Period) -> Period:

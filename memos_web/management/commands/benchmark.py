@@ -16,6 +16,7 @@ from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.clients import clients, clients_table
 from benchmarks.databases import embedded_version, postgresql_version
+from benchmarks.dates import dates, dates_table
 from benchmarks.deidentification import HALVES, deidentification, deidentification_table
 from benchmarks.duplicates import duplicates, duplicates_table
 from benchmarks.exchange import exchange, exchange_table
@@ -60,6 +61,7 @@ class Benchmark:
 BENCHMARKS = {
     "answers": Benchmark(lambda target, options: answers(target, options["data"], _answerer(options)), answers_table),
     "lives": Benchmark(lambda target, options: lives(target, options["lives"]), lives_table),
+    "dates": Benchmark(lambda target, options: dates(target), dates_table),
     "first-journey": Benchmark(
         lambda target, options: first_journey(target, options["data"], options["conversation"]),
         first_journey_table,
@@ -265,6 +267,7 @@ class Command(InstalledCommand):
         starting = names.add_parser("start", help="an installation's first and second start; needs no running server")
         starting.add_argument("--rounds", type=_count, default=3, help="installations; default %(default)s")
         for command in (
+            names.add_parser("dates", help="the days that are stored of messages that name them"),
             starting,
             _kv_parser(names.add_parser),
             *_lifecycle_parsers(names.add_parser),

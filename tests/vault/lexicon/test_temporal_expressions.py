@@ -32,6 +32,10 @@ the 15th of this month, 3rd next month, on the 21st, until the 2nd, 这个月15�
 大前天, 前天, 前晚, 昨天, 昨儿, 今日, 今晨, 明晚, 后天, 上周, 这一周, 本星期, 下个礼拜, 上个月, 本季度, 上季
 三分钟前, 两小时以前, 3个月之前, 半年前, 十年前, 几周前, 前几天, 过去三天, 最近两个星期, 近一年, 这几天
 最近, 近来, 近期, 前阵子, 这阵子, 前段时间, 这段时间, 周五, 上星期六, 礼拜天, 周末, 上周末, 本週末
+Monday week, the Sunday after next, Friday of next week, next week on Monday, week after next, exactly 2 weeks ago
+the first Monday of May, last day of the month, 这个月最后一天, 五月第二个周日, Saturday the 22nd, 周六22号, on 3/14.
+再过五天, 还有三天就, 农历四月初八, 腊月廿三, 大年初三, 整整三年前, Easter Monday, 中秋节
+冬至. In three days I am off.
 春天, 去年夏天, 2023年秋季, 冬天, 2024年第三季度, 五月, 去年十二月, 2023年6-8月, 五月六日, 二〇二三年, 大前年, 后年
 """
 
