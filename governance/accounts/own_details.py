@@ -13,8 +13,10 @@ LONGEST_NAME = 200
 
 
 def display_name_set(*, person: SignedIn, name: str) -> None:
-    """Set the name by which others see the member, and that of the member's own persona. Raises Invalid, also for the
-    name of another member: nobody may appear as somebody else. Writes: Member, Persona, AuditEntry.
+    """Set the name by which others see the member, and that of the member's first persona.
+
+    Raises Invalid, also for the name of another member: nobody may appear as somebody else. Writes: Member, Persona,
+    AuditEntry.
     """
     name = " ".join(name.split())
     actor = person.actor
@@ -22,10 +24,13 @@ def display_name_set(*, person: SignedIn, name: str) -> None:
         raise Invalid(errors=[FieldError("name", f"a line of 1 to {LONGEST_NAME} characters")])
     with acting(actor):
         others = Member.objects.filter(removed_at=None).exclude(id=actor.principal_id)
-        own = Persona.objects.filter(member_id=actor.principal_id)
-        if others.filter(display_name__iexact=name).exists() or own.exclude(kind=PersonaKind.USER).filter(name=name):
+        own = Persona.objects.filter(member_id=actor.principal_id, removed_at=None)
+        first = own.filter(kind=PersonaKind.USER).order_by("id").first()
+        taken = own.exclude(id=first.id if first else None).filter(name=name)
+        if others.filter(display_name__iexact=name).exists() or taken.exists():
             raise Invalid(errors=[FieldError("name", "another has this name")])
-        own.filter(kind=PersonaKind.USER).update(name=name)
+        if first is not None:
+            Persona.objects.filter(id=first.id).update(name=name)
         _member_change(person, display_name=name)
 
 

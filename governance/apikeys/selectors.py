@@ -31,6 +31,7 @@ class KeyView:
     name: str
     member_id: UUID
     member_email: str
+    member_name: str
     scopes: tuple[Scope, ...]
     created_at: datetime
     expires_at: datetime | None
@@ -70,6 +71,7 @@ def key_view(row: ApiKey) -> KeyView:
         name=row.name,
         member_id=row.member_id,
         member_email=row.member.user.email,
+        member_name=row.member.display_name,
         scopes=tuple(Scope(scope) for scope in row.scopes),
         created_at=row.created_at,
         expires_at=row.expires_at,

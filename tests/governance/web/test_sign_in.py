@@ -48,11 +48,14 @@ def test_pages_tell_times_in_the_zone_of_the_first_browser_and_others_see_the_ch
         page = client.get("/account/").content.decode()
         assert f'value="{shown}"' in page
     assert "Use this browser&#x27;s: Europe/Paris" in page or "Use this browser's: Europe/Paris" in page
-    for taken in ("", "bob", "a\x00b"):
+    world.client("alice").post("personas/", {"name": "Alice at work"})
+    for taken in ("", "bob", "a\x00b", "Alice at work"):
         assert client.post("/account/name/", {"name": taken}).status_code == 422
     assert client.post("/account/name/", {"name": " Alice  Ando "}).status_code == 303
     page = client.get("/account/").content.decode()
     assert "Alice Ando" in page
+    names = [persona["name"] for persona in world.client("alice").get("personas/").json["results"]]
+    assert sorted(name for name in names if "lice" in name) == ["Alice Ando", "Alice at work"]
     assert "Alice Ando" in signed_in(world.olivia).get("/settings/members/").content.decode()
 
 
