@@ -460,7 +460,8 @@ def _add_versions(
 ) -> dict[str, int]:
     """Give a memory more versions; a hold ends it. Returns counts."""
     for number, version_ in enumerate(versions):
-        changes = item_changes(version_, origin_metadata(run.actor, item.id, run.settings["format"]))
+        origin = {} if str(cube_id) == item.id else origin_metadata(run.actor, item.id, run.settings["format"])
+        changes = item_changes(version_, origin)
         try:
             cube_update(
                 actor=run.actor,

@@ -617,3 +617,19 @@ def test_repeated_import_of_ids_that_are_redacted_changes_nothing(alice: Contrac
     memories = alice.get("memories/?page_size=100").json["results"]
     assert len({memory["metadata"][ORIGIN] for memory in memories}) == len(memories)
     assert not any("corp" in memory["metadata"][ORIGIN] for memory in memories)
+
+
+def test_own_export_is_here_already_and_another_member_gets_a_copy(olivia: Contract, charlie: Contract) -> None:
+    texts = ("The heron nests by the mill.", "The kingfisher dives.")
+    drafts = [{"content": text, "namespace": "/birds"} for text in texts]
+    kept, edited = (olivia.post("memories/", draft).json["results"][0] for draft in drafts)
+    content = export_file(olivia, {"ids": [kept["id"], edited["id"]]})
+    checked = olivia.raw("imports/?dry_run=true", content, content_type=FILE_TYPE).json
+    assert (checked["new"], checked["present"], checked["conflicts"]) == (0, 2, 0)
+    changed = content.replace(b"The kingfisher dives.", b"The kingfisher sings.")
+    counts = import_file(olivia, changed, on_conflict="update")["counts"]
+    assert (counts["stored"], counts["present"], counts["updated"]) == (0, 1, 1)
+    memory = olivia.get(f"memories/{edited['id']}/").json
+    assert (memory["content"], memory["metadata"]) == ("The kingfisher sings.", {})
+    assert import_file(charlie, content)["counts"]["stored"] == 2, "charlie cannot read those: nothing of them is told"
+    assert olivia.get(f"memories/{edited['id']}/").json["content"] == "The kingfisher sings."
