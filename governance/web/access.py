@@ -11,7 +11,6 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from governance.access.decisions.rules import Decision
 from governance.access.decisions.services import is_allowed
 from governance.access.grants.grantees import Grantee
 from governance.access.grants.overview import MemberAccess, access_overview, principals_to_choose
@@ -243,9 +242,9 @@ def _read_as_of(request: HttpRequest) -> tuple[datetime | None, str]:
         return None, _("Choose a time in the past.")
 
 
-def _describe_member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
-    """Return a member with its rights in words, decisions, marks, and the reason for reading or not."""
-    decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), member.decisions, strict=True)]
+def _describe_member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[str, str]], str]:
+    """Return a member with the mark and the reason of each right, and the reason for reading or not."""
+    decided = [(mark_of(decision), rule_words(decision)) for decision in member.decisions]
     return member, decided, rule_words(member.decisions[0])
 
 
@@ -270,7 +269,8 @@ def _simulate(
         )
     except (Forbidden, Invalid) as failure:
         return shown | {"sim_fault": failure.detail}
-    return shown | {"checked": checked, "sim_why": rule_words(checked.decision)}
+    named = describe_grants(actor, [grant for grant in (checked.grant or checked.beside,) if grant])
+    return shown | {"checked": checked, "sim_why": rule_words(checked.decision), "sim_grants": named}
 
 
 def _read_context(request: HttpRequest) -> CallContext:

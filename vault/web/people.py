@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -18,9 +19,9 @@ from governance.errors import Conflict, Invalid
 from governance.object_names import Name
 from governance.pages import First
 from governance.personas.lookup import persona_target
-from governance.personas.selectors import persona_show
+from governance.personas.selectors import persona_get, persona_show
 from governance.personas.services import LONGEST_NAME, PersonaChanges, persona_update
-from governance.vocabulary import Permission, PrincipalKind
+from governance.vocabulary import GranteeKind, Permission, PrincipalKind
 from governance.web.grant_lines import describe_grants
 from governance.web.pages import draw, form_page, safe_page, see_other
 from governance.web.pagination import NewestMerged
@@ -29,7 +30,7 @@ from vault.layers.persona import profile_get, traits_list
 from vault.layers.selectors import streams_list
 from vault.listing.selectors import MemoryPage
 from vault.subjects.people import PersonKind, PersonMemories, person_memories, person_memory_ids
-from vault.subjects.selectors import subject_get, subjects_list
+from vault.subjects.selectors import SubjectLine, subject_get, subjects_list
 from vault.web.layers import group_traits
 from vault.web.memory_access import USES
 from vault.web.memory_rows import rows_make
@@ -37,6 +38,25 @@ from vault.web.validity import FIELDS as PROFILE_FIELDS
 
 STREAMS, GRANTS, FACTS, TRAITS = 5, 6, 8, 6  # shown
 DAYS = 30  # in which readers are counted
+
+
+@safe_page
+def person(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Redirect from a name to its page: of a persona, else of a data subject, else what is known around the name."""
+    name = request.GET.get("name", "").strip()[:LONGEST_NAME]
+    try:
+        return see_other(reverse("persona", args=[persona_get(actor=actor, reference=name).id]))
+    except Invalid:
+        subject = _find_subject(actor, name)
+    if subject is not None:
+        return see_other(reverse("subject", args=[subject.id]))
+    return see_other(f"{reverse('graph')}?{urlencode({'around': name})}")
+
+
+def _find_subject(actor: Actor, reference: str) -> SubjectLine | None:
+    if not reference or not is_allowed(actor, Permission.SUBJECT_MANAGE):
+        return None
+    return next(iter(subjects_list(actor=actor, pages=First(1), reference=reference)), None)
 
 
 @form_page
@@ -62,8 +82,10 @@ def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
             wanted = GrantFilter(object_type="persona", object_id=persona_id)
             found = grants_list(actor=actor, wanted=wanted, pages=NewestMerged(GRANTS, ""))
             context["grants"] = describe_grants(actor, found)
-        if is_allowed(actor, Permission.SUBJECT_MANAGE):
-            context["subject"] = next(iter(subjects_list(actor=actor, pages=First(1), reference=known.name)), None)
+            to_persona = GrantFilter(holder_kind=GranteeKind.PERSONA, holder=str(persona_id))
+            held = grants_list(actor=actor, wanted=to_persona, pages=NewestMerged(GRANTS, ""))
+            context["held_grants"] = describe_grants(actor, held)
+        context["subject"] = _find_subject(actor, known.name)
         return draw(request, "vault/people/persona.html", context, status=status)
 
 

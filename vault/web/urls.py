@@ -78,6 +78,7 @@ urlpatterns = [
     path("quotas/", policies.quotas, name="quotas"),
     path("graph/", graph.graph, name="graph"),
     path("layers/", layers.layers, name="layers"),
+    path("people/", people.person, name="person"),
     path("personas/<uuid:persona_id>/", people.persona, name="persona"),
     path("agents/<uuid:key_id>/", agents.agent, name="agent"),
     path("agents/<uuid:key_id>/calls/<uuid:entry_id>/", agents.call, name="agent_call"),

@@ -221,7 +221,7 @@ def _decide_by_grants(
     if action is Action.WRITE and any(level.locked for level in target.chain):
         return Decision(allowed=False, rule="read_only")
     own = _decide_by_role(actor, permission, target)
-    return own if own.allowed else _decide_by_grant(action, target, granted) or own
+    return own if own.allowed else decide_by_grant(action, target, granted) or own
 
 
 def _exceeded_limit(actor: Actor, permission: Permission, target: Target | None) -> str | None:
@@ -268,7 +268,7 @@ def _owns(actor: Actor, target: Target) -> bool:
     return target.owner_id is not None and target.owner_id == actor.member_id
 
 
-def _decide_by_grant(action: Action, target: Target, granted: Sequence[Granted]) -> Decision | None:
+def decide_by_grant(action: Action, target: Target, granted: Sequence[Granted]) -> Decision | None:
     """Decide by the oldest grant that allows the action, on the object itself or on one of its parents."""
     for grant in granted:
         reaches = grant.object_id == target.object_id or target.open_within

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables
 from governance.access.decisions.past_grants import find_grants_at
 from governance.access.decisions.principal_grants import find_grants_on, principal_grants
-from governance.access.decisions.rules import Decision, Target, decide
+from governance.access.decisions.rules import Decision, Target, decide, decide_by_grant
 from governance.access.decisions.services import authorize_disclosure, authorize_giving, is_allowed
 from governance.access.grants.grantees import grantee_find
 from governance.access.grants.services import find_grantable, grant_locate
@@ -40,10 +40,11 @@ class GrantFilter:
 
 @dataclass(frozen=True)
 class Checked:
-    """The decision on a checked access. grant: the grant that decided, if any."""
+    """The decision on a checked access. grant: the grant that decided, if any; beside: one that would allow it, too."""
 
     decision: Decision
     grant: GrantView | None
+    beside: GrantView | None = None
 
 
 def grants_list(*, actor: Actor, wanted: GrantFilter, pages: MergedTables) -> list[GrantView]:
@@ -133,7 +134,7 @@ def access_check(
         target = found.locate(actor, object_id)
         if not _is_self(actor, kind, principal):
             authorize_giving(actor, Permission.ACCESS_GOVERN, target)
-        decision = _decide_as(actor, kind, principal, found.permissions[action], target, context, at)
+        decision, also = _decide_as(actor, kind, principal, action, target, context, at)
         if not decision.allowed:
             authorize_disclosure(actor, target)
         record(
@@ -143,25 +144,32 @@ def access_check(
             object_ids=[object_id],
             detail={"kind": kind, "action": action, "allowed": decision.allowed, "rule": decision.rule},
         )
-        return Checked(decision, _view_decisive_grant(actor, decision, target, at))
+        beside = _view_decisive_grant(actor, also, target, at) if also is not None else None
+        return Checked(decision, _view_decisive_grant(actor, decision, target, at), beside)
 
 
 def _decide_as(
     actor: Actor,
     kind: str,
     principal: str,
-    permission: Permission,
+    action: Action,
     target: Target,
     context: CallContext,
     at: datetime | None,
-) -> Decision:
+) -> tuple[Decision, Decision | None]:
+    """Return the decision, and the one of a grant where a role has decided that a grant would allow it, too."""
     try:
         asked_about = build_actor(actor, kind, principal, context)
     except Forbidden as ended:
-        return Decision(allowed=False, rule=ended.rule)
+        return Decision(allowed=False, rule=ended.rule), None
     if target.object_type == "persona" and kind == GranteeKind.PERSONA:
         asked_about = replace(asked_about, persona_id=UUID(principal))
-    return decide(asked_about, permission, target, find_grants_on(asked_about, target, at=at))
+    granted = find_grants_on(asked_about, target, at=at)
+    decision = decide(
+        asked_about, find_grantable(target.object_type, field="object.type").permissions[action], target, granted
+    )
+    is_by_role = decision.allowed and decision.grant_id is None
+    return decision, decide_by_grant(action, target, granted) if is_by_role else None
 
 
 def build_actor(actor: Actor, kind: str, principal: str, context: CallContext) -> Actor:

@@ -110,6 +110,14 @@ def test_the_simulator_answers_with_the_rule_in_words(world: World, memory_id: s
     page = olivia.get(f"{asked}&purpose=treatment&channel=web").content.decode()
     assert 'class="sim-answer is-yes"' in page
     assert "A grant allows this." in page
+    assert "would allow it, too" not in page
+    member = signed_in(world.olivia).get(f"{address}?as=member:{world.alice.member.id}&action=read").content.decode()
+    assert "would allow it, too" not in member
+    olivia.post(address, form(world, holder=f"member:{world.alice.member.id}"))
+    member = olivia.get(f"{address}?as=member:{world.alice.member.id}&action=read").content.decode()
+    assert "The role editor allows this." in member
+    assert "A grant would allow it, too:" in member
+    assert "<code>role:editor" not in member
     key = olivia.get(f"{address}?as=api_key:{world.bob.key.id}&action=write").content.decode()
     assert 'class="sim-answer"' in key
 
@@ -133,9 +141,9 @@ def test_it_says_who_may_what_and_by_which_rule(world: World, memory_id: str) ->
     olivia.post(address, form(world, purpose="treatment, billing"))
     plain, asked = (olivia.get(address + query).content.decode() for query in ("", "?purpose=treatment&channel=web"))
     for page, rule in ((plain, "private"), (asked, "grant")):
-        row = page.partition(">bob ")[2].partition("</tr>")[0]
+        row = page.partition("/people/?name=bob")[2].partition("</tr>")[0]
         assert rule in row
-    assert "role:editor" in plain.partition(">alice ")[2].partition("</tr>")[0]
+    assert "The role editor allows this." in plain.partition("/people/?name=alice")[2].partition("</tr>")[0]
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 404), ("ada", 404), ("charlie", 404)])

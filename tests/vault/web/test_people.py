@@ -24,6 +24,11 @@ def test_a_persona_page_shows_its_memories_readers_and_grants(world: World, alic
     granted = {"principal": {"kind": "member", "id": str(world.bob.member.id)}, "action": "read"}
     assert olivia.post("grants/", granted | {"object": {"type": "persona", "id": nurse}}).status == 201
     assert "bob" in owner.get(address).content.decode()
+    held = {"principal": {"kind": "persona", "id": nurse}, "action": "read"}
+    team = next(row["id"] for row in olivia.get("namespaces/").json["results"] if row["path"] == "/team")
+    assert olivia.post("grants/", held | {"object": {"type": "namespace", "id": team}}).status == 201
+    granted_to_it = owner.get(address).content.decode().split("What it was granted")[1]
+    assert f"/access/namespace/{team}/" in granted_to_it
     assert owner.post(address, {"name": ""}).status_code == 422
     renamed = owner.post(address, {"name": "Day nurse"})
     assert (renamed.status_code, renamed["Location"]) == (303, address)
@@ -51,3 +56,22 @@ def test_a_subject_page_shows_the_memories_about_the_person_and_their_readers(
     assert "The oven is hot." not in page
     assert "alice@acme.example" in owner.get(f"/subjects/{subject}/readers/").content.decode()
     assert signed_in(world.bob).get(f"/subjects/{subject}/readers/").status_code == 403
+
+
+def test_name_leads_to_its_persona_else_its_subject_else_its_graph(
+    world: World, alice: Contract, olivia: Contract
+) -> None:
+    nurse = alice.post("personas/", {"name": "Night nurse", "kind": "agent"}).json["id"]
+    subject = olivia.post("subjects/", {"reference": "customer-9"}).json["id"]
+    leads = (
+        (world.bob, "Night nurse", f"/personas/{nurse}/"),
+        (world.olivia, "customer-9", f"/subjects/{subject}/"),
+        (world.bob, "customer-9", "/graph/?around=customer-9"),
+        (world.charlie, "Night nurse", "/graph/?around=Night+nurse"),
+        (world.olivia, "", "/graph/?around="),
+    )
+    for person, name, address in leads:
+        assert signed_in(person).get("/people/", {"name": name})["Location"] == address
+    memory = alice.add("Ward 3 is quiet.", namespace="/team", speaker="Night nurse")
+    page = signed_in(world.bob).get(f"/memories/{memory['id']}/").content.decode()
+    assert 'href="/people/?name=Night%20nurse"' in page
