@@ -78,6 +78,8 @@ PHRASES: dict[str, Promise] = {
     Verb.MEMORY_RELATED: gettext_lazy("related %(what)s"),
     Verb.MEMORY_UNRELATED: gettext_lazy("removed a relation of %(what)s"),
     Verb.MEMORY_UPDATED: gettext_lazy("corrected %(what)s"),
+    Verb.MEMBER_CHANGED: gettext_lazy("changed own details"),
+    Verb.MANIFEST_ISSUED: gettext_lazy("signed a list of %(what)s"),
     Verb.INVITATION_CREATED: gettext_lazy("invited %(what)s as %(role)s"),
     Verb.INVITATION_ACCEPTED: gettext_lazy("joined by the invitation of %(what)s"),
     Verb.INVITATION_REVOKED: gettext_lazy("took back the invitation of %(what)s"),
@@ -132,6 +134,17 @@ PHRASES: dict[str, Promise] = {
 }
 
 
+# Changes of memories that set one kind of field alone; other changes are corrections.
+CHANGES: dict[frozenset[str], Promise] = {
+    frozenset({"namespace"}): gettext_lazy("moved %(what)s"),
+    frozenset({"tags"}): gettext_lazy("changed the tags of %(what)s"),
+    frozenset({"expires_at"}): gettext_lazy("changed the expiry of %(what)s"),
+    frozenset({"access_level"}): gettext_lazy("changed who may read %(what)s"),
+    frozenset({"sensitivity"}): gettext_lazy("changed the sensitivity of %(what)s"),
+    frozenset({"importance"}): gettext_lazy("changed the importance of %(what)s"),
+    frozenset({"priority"}): gettext_lazy("changed the priority of %(what)s"),
+    frozenset({"valid_to"}): gettext_lazy("ended the validity of %(what)s"),
+}
 DEEDS: dict[str, Promise] = {
     Action.READ: gettext_lazy("reading"),
     Action.WRITE: gettext_lazy("writing"),
@@ -240,7 +253,9 @@ def _phrase(line: Line) -> str:
     """Return the phrase of an entry's verb with the facts of its detail, and the mark in place of the object."""
     entry = line.entry
     effect = str(entry.detail.get("effect", ""))
-    phrase = GRANTS.get((entry.verb, effect)) or PHRASES.get(entry.verb) or ENDINGS.get(entry.verb.rpartition(".")[2])
+    changed = frozenset(str(entry.detail.get("changed", "")).split())
+    phrase = GRANTS.get((entry.verb, effect)) or (CHANGES.get(changed) if entry.verb == Verb.MEMORY_UPDATED else None)
+    phrase = phrase or PHRASES.get(entry.verb) or ENDINGS.get(entry.verb.rpartition(".")[2])
     facts = {fact.name: fact.shown for fact in line.detail} | {"what": OBJECT_MARK}
     facts["deed"] = str(DEEDS.get(str(entry.detail.get("action", "")), ""))
     words = str(phrase) if phrase else f"{entry.verb} %(what)s"

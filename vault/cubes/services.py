@@ -266,7 +266,7 @@ def versions_write(*, actor: Actor, built: Sequence[Succession]) -> None:
         version=only[0].version.number if only else None,
         before_hash=bytes(only[1].hash) if only else None,
         after_hash=bytes(only[0].version.hash) if only else None,
-        detail=audit_detail(new),
+        detail={**audit_detail(new), "changed": " ".join(sorted({name for item in new for name in item.changed}))},
     )
     emit_cubes_written(actor, cubes)
 

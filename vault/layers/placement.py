@@ -183,13 +183,15 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         cubes = {cube_id for page in placed for cube_id in (page.query_id, page.response_id) if cube_id}
         if cubes:
             layer_move(actor.tenant_id, cubes, before=Layer.SHORT_TERM, after=Layer.MID_TERM)
-        record(
-            actor=actor,
-            verb=Verb.SEGMENT_CHANGED,
-            object_type="segment",
-            object_ids=placer.changed,
-            detail={"pages": done},
-        )
+        if placer.changed:
+            changed = placer.changed
+            record(
+                actor=actor,
+                verb=Verb.SEGMENT_CHANGED,
+                object_type="segment",
+                object_ids=changed,
+                detail={"pages": done},
+            )
     if done < len(pages) or len(pages) == PART:
         emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
         return

@@ -101,6 +101,7 @@ class BuiltCube:
     findings: tuple[Finding, ...] = ()
     redacted: int = 0
     repeats: Cube | None = None  # the stored statement of which this is another occasion
+    changed: frozenset[str] = frozenset()  # the fields that a change sets
 
 
 @dataclass(frozen=True)
@@ -506,7 +507,8 @@ def build_version(
         )
     cube.is_quarantined = _brings_in_orders(actor, was, words)
     cube.is_indexed &= not cube.is_quarantined
-    return _seal_version(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
+    built = _seal_version(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
+    return replace(built, changed=changes.named_fields())
 
 
 def _brings_in_orders(actor: Actor, was: Words, words: Words) -> bool:
