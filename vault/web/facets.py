@@ -82,15 +82,18 @@ class Chip:
     address: str
 
 
-def facets_make(counted: Facets, query: MemoryQuery) -> FacetList:
+def facets_make(counted: Facets, query: MemoryQuery, names: Mapping[str, str]) -> FacetList:
+    """Return the facets with the numbers of memories. names: of personas that the filter names by id."""
     total = counted["total"][0].count_text if counted["total"] else "0"
-    return FacetList(tuple(_make_facets(counted, query)), tuple(_make_months(counted.get("month", []))), total)
+    return FacetList(tuple(_make_facets(counted, query, names)), tuple(_make_months(counted.get("month", []))), total)
 
 
-def chips_make(query: MemoryQuery, address_of: Callable[[MemoryQuery], str]) -> list[Chip]:
+def chips_make(
+    query: MemoryQuery, address_of: Callable[[MemoryQuery], str], names: Mapping[str, str]
+) -> list[Chip]:
     """Return the active filters, each with the address of the list without this filter."""
     return [
-        Chip(NAMES[name], WORDS.get(name, {}).get(value, value), address_of(_remove_value(query, name, value)))
+        Chip(NAMES[name], WORDS.get(name, names).get(value, value), address_of(_remove_value(query, name, value)))
         for name, values in query.chosen.items()
         for value in values
     ]
@@ -101,9 +104,9 @@ def _remove_value(query: MemoryQuery, name: str, value: str) -> MemoryQuery:
     return replace(query, chosen={**query.chosen, name: left})
 
 
-def _make_facets(counted: Facets, query: MemoryQuery) -> Iterator[Facet]:
+def _make_facets(counted: Facets, query: MemoryQuery, names: Mapping[str, str]) -> Iterator[Facet]:
     for name, label in NAMES.items():
-        chosen = query.chosen.get(name, ())
+        chosen = tuple(names.get(value, value) for value in query.chosen.get(name, ()))
         if name in TYPED:
             yield Facet(name, label, typed=chosen[0] if chosen else "", is_open=bool(chosen))
             continue

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -18,6 +19,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import DomainError, Invalid
 from governance.keys.services import token_maker
+from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from governance.web.pages import draw, safe_page, wants_part
 from governance.web.pagination import uuid_or_none
@@ -57,6 +59,16 @@ MODES: dict[SearchMode, Promise] = {
 SESSION_COLUMNS = "memory_columns"
 
 
+def _name_personas(actor: Actor, query: MemoryQuery) -> dict[str, str]:
+    """Return the names of the personas that the filter names by id, as far as the actor may know them."""
+    names: dict[str, str] = {}
+    for value in query.chosen.get("persona", ()):
+        if uuid_or_none(value) is not None:
+            with suppress(Invalid):
+                names[value] = persona_get(actor=actor, reference=value).name
+    return names
+
+
 @gzip_page
 @safe_page
 def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
@@ -69,7 +81,8 @@ def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         if wants_part(request) and after:
             return draw(request, "vault/memories/_rows.html", context)
         counted = count_facets(context["page"].views) if query.text else facets_count(actor=actor, query=query)
-        context |= {"facets": facets_make(counted, query), "chips": chips_make(query, list_address)}
+        names = _name_personas(actor, query)
+        context |= {"facets": facets_make(counted, query, names), "chips": chips_make(query, list_address, names)}
         if wants_part(request):
             response = draw(request, "vault/memories/_results.html", context | {"is_part": True})
             response["HX-Replace-Url"] = list_address(query)

@@ -322,3 +322,14 @@ def test_namespace_that_does_not_exist_is_created_once_confirmed(world: World) -
     assert client.post("/memories/new/", form).status_code == 303, "the namespace exists now"
     bob = signed_in(world.bob)
     assert bob.post("/memories/new/", form | {"namespace": "/quiet", "new_namespace": "/quiet"}).status_code == 403
+
+
+def test_filter_by_the_id_of_a_persona_shows_its_name_and_number(world: World) -> None:
+    alice = world.client("alice")
+    nurse = alice.post("personas/", {"name": "Night nurse", "kind": "agent"}).json["id"]
+    alice.post("memories/", {"content": "Ward 3 is quiet.", "persona": "Night nurse", "namespace": "/team"})
+    page = signed_in(world.bob).get(f"/memories/?persona={nurse}").content.decode()
+    shown = re.sub(r"<[^>]*>", " ", page)
+    assert shown.count("Night nurse") >= 2
+    assert nurse not in shown
+    assert signed_in(world.charlie).get(f"/memories/?persona={nurse}").status_code == 200
