@@ -55,7 +55,7 @@ def answer_errors(view: View[Asked]) -> View[Asked]:
 
 
 SECRET = re.compile("csrf|key|pass|secret|token|code")  # in names of fields
-SHORT = 20  # characters that are typed again as quickly as they are copied
+SHORT = 20  # characters of an id, a path or a choice; a text of several words may be shorter
 
 
 def page(view: PageView[Asked]) -> View[Asked]:
@@ -214,9 +214,10 @@ def _previous_page(request: HttpRequest) -> str:
 
 
 def _read_long_texts(request: HttpRequest) -> list[str]:
-    """Return the long texts of a refused form, so that nobody has to type them twice; no key and no password."""
+    """Return the texts that somebody wrote into a refused form, so that nobody has to type them twice; no key and no
+    password."""
     texts = [str(text) for name, text in request.POST.items() if not SECRET.search(name)]
-    return [text for text in texts if len(text) > SHORT]
+    return [text for text in texts if len(text) > SHORT or " " in text.strip() or not text.isascii()]
 
 
 def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:

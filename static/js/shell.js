@@ -60,6 +60,10 @@ if (palette) {
       event.preventDefault();
       paletteMove(event.key === "ArrowDown" ? 1 : -1);
     }
+    if (event.key === "Escape" && !isComposing(event)) {
+      event.preventDefault(); // else it empties the field first
+      palette.close();
+    }
     if (event.key !== "Enter" || isComposing(event)) return;
     const chosen = list.querySelector("[aria-selected=true]");
     if (!chosen) return; // the form is sent: it finds memories

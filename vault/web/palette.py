@@ -52,9 +52,13 @@ def _list_actions(actor: Actor, text: str) -> list[Link]:
 
 def _find_pages(actor: Actor, text: str) -> list[Link]:
     links = [link for group in navigation_of(actor, "") for link in group.links] + settings_of(actor, "")
+    if is_allowed(actor, Permission.MEMORY_DELETE):
+        label = _("Not active: trash, deleted, expired, archived")
+        links.append(Link(label, f"{reverse('memories')}?inactive=true", "trash", "", False))
     return [link for link in links if text.casefold() in link.label.casefold()][:PAGES]
 
 
 def _names_a_page(pages: Sequence[Link], text: str) -> bool:
-    """Return whether the text begins the name of a page: its reader wants to go there."""
-    return any(str(link.label).casefold().startswith(text.casefold()) for link in pages)
+    """Return whether the text begins a word in the name of a page: its reader wants to go there."""
+    words = (word for link in pages for word in [str(link.label), *str(link.label).split()])
+    return any(word.casefold().startswith(text.casefold()) for word in words)

@@ -150,6 +150,7 @@ def test_what_was_typed_is_shown_after_the_session_has_ended(world: World) -> No
         assert f"readonly>{text}</textarea>" in page
         assert "xxxx" not in page
         assert "/sign-in/?next=" in page
+    assert "readonly>Buy milk.</textarea>" in client.post("/memories/new/", {"content": "Buy milk."}).content.decode()
     assert client.post("/memories/new/", {"content": "Short."})["Location"] == "/sign-in/"
 
 
