@@ -12,6 +12,7 @@ from governance.api.fields import FlagField, StrictSerializer
 from governance.api.schema import Schema
 from governance.api.views import ApiView
 from governance.idempotency.services import Reply
+from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField
@@ -91,6 +92,8 @@ class MemoryCallsView(ApiView):
         authorize(actor, Permission.CONVERSATION_USE)
         body = self.read_body()
         place = CallPlace(body.get("persona", ""), body.get("session_id", ""))
+        if place.persona:
+            persona_get(actor=actor, reference=place.persona)
         past = last_questions(actor=actor, conversation_id=place.conversation_id) if place.conversation_id else []
         reading = call_read(actor=actor, text=body["text"], past=past)
         call = reading.call
