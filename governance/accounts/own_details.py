@@ -26,7 +26,7 @@ def display_name_set(*, person: SignedIn, name: str) -> None:
         others = Member.objects.filter(removed_at=None).exclude(id=actor.principal_id)
         own = Persona.objects.filter(member_id=actor.principal_id, removed_at=None)
         first = own.filter(kind=PersonaKind.USER).order_by("id").first()
-        taken = own.exclude(id=first.id if first else None).filter(name=name)
+        taken = (own.exclude(id=first.id) if first else own).filter(name=name)
         if others.filter(display_name__iexact=name).exists() or taken.exists():
             raise Invalid(errors=[FieldError("name", "another has this name")])
         if first is not None:
