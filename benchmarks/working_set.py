@@ -267,6 +267,7 @@ class _Twin:
     """A model that repeats the first two memories that it gets with the question."""
 
     name = "twin"
+    place = ("", "twin")
 
     def stream(self, messages: Sequence[ChatMessage], use: EngineUse | None = None) -> Iterator[TextDelta | Completion]:
         lines = [line for line in messages[-1].content.splitlines() if line.startswith("[")][:2]

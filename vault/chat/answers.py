@@ -20,7 +20,7 @@ from vault.providers.ports import (
     ReaderDisconnected,
     TextDelta,
 )
-from vault.providers.registry import llm
+from vault.providers.registry import runs_in_engine
 from vault.vocabulary import EXTRACTIVE
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
         has_begun = False
         try:
             release_connection()  # a model may take minutes; others need the connection
-            is_engine = model.llm is llm()
+            is_engine = runs_in_engine(model.llm)
             choice = _choose(plan, is_engine=is_engine)
             for piece in _model_pieces(plan, model, _use_of(plan, choice) if is_engine else None):
                 if not has_begun:

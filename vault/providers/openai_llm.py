@@ -73,6 +73,10 @@ class OpenAiLlm:
         self._endpoint = endpoint
         self._client = endpoint.client()
 
+    @property
+    def place(self) -> tuple[str, str]:
+        return self._endpoint.url, self._endpoint.model
+
     def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
         with self._endpoint.translate_failures():
             answer = self._client.chat.completions.create(

@@ -124,8 +124,10 @@ class CompletingLlm(Protocol):
 
 
 class Llm(CompletingLlm, Protocol):
-    """A chat model. Calls take seconds: never inside a database transaction."""
+    """A chat model. Calls take seconds: never inside a database transaction. place: address and model."""
 
+    @property
+    def place(self) -> tuple[str, str]: ...
     def stream(self, messages: Sequence[ChatMessage], use: EngineUse | None = None) -> Iterator[TextDelta | Completion]:
         """The reply in pieces as they arrive, then one Completion that holds all of it. use: for the engine of the
         installation only.

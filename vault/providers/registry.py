@@ -97,9 +97,20 @@ def engine() -> "InferenceEngine | None":
 
 
 def tenant_llm(*, url: str, key: str, model: str, read_seconds: float, retries: int) -> Llm:
-    """The model behind an address that a tenant wrote. Raises ProviderUnavailable for a bad one."""
+    """The model behind an address that a tenant wrote. Raises ProviderUnavailable for a bad one.
+
+    If it is that of the installation's engine, requests name caches and adapters as the installation's own do.
+    """
+    choice = settings.MEMOS_LLM
+    served_by = choice.engine if (url, model) == (choice.url, choice.model) else "openai"
     with _BUILDING:
-        return _tenant_llm(url, key, model, read_seconds, retries)
+        return _tenant_llm(url, key, model, read_seconds, retries, served_by)
+
+
+def runs_in_engine(model: Llm) -> bool:
+    """Return whether a model is that of settings.MEMOS_LLM, which may be an engine: its own, or a tenant's endpoint."""
+    choice = settings.MEMOS_LLM
+    return bool(choice.url) and model.place == (choice.url, choice.model)
 
 
 def vector_index() -> VectorIndex | None:
@@ -212,9 +223,9 @@ def _make_engine(url: str, key: str, model: str, adapters: str) -> "InferenceEng
 
 
 @lru_cache(maxsize=MOST_TENANT_MODELS)
-def _tenant_llm(url: str, key: str, model: str, read_seconds: float, retries: int) -> Llm:
+def _tenant_llm(url: str, key: str, model: str, read_seconds: float, retries: int, served_by: str) -> Llm:
     from vault.providers.openai_endpoint import Endpoint
     from vault.providers.openai_llm import OpenAiLlm
 
     endpoint = Endpoint(url=url, key=key, model=model, read_seconds=read_seconds, retries=retries, is_of_operator=False)
-    return OpenAiLlm(endpoint)
+    return OpenAiLlm(endpoint, served_by)

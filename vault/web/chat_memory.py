@@ -25,6 +25,7 @@ from vault.chat.memory_changes import (
     turn_operate,
     turn_statements_undo,
 )
+from vault.chat.savings import TurnSaving, conversation_savings
 from vault.chat.selectors import (
     ConversationView,
     RetrievedView,
@@ -52,6 +53,7 @@ from vault.web.readings import explain_message
 from vault.web.working_set import explain_place
 
 MOST_EXPORTED = 1_000  # turns of one file
+MOST_SAVINGS = 30  # turns of the chart of savings
 LONGEST_EXCERPT = 160  # characters of a memory that was found
 # What an offer of the chat does to memories, and the action that undoes it.
 ACTIONS: dict[Intent, tuple[BulkAction, BulkAction | None]] = {
@@ -112,6 +114,19 @@ class LayerTokens:
     width: float
 
 
+@dataclass(frozen=True)
+class SavedBar:
+    """A turn in the chart of savings. Widths in percent of the longest turn."""
+
+    saving: TurnSaving
+    saved_width: float
+    read_width: float
+
+    @property
+    def number(self) -> int:
+        return self.saving.position + 1
+
+
 @safe_page
 def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Show the memories that were found for a question with their scores, and those that the answer used."""
@@ -120,6 +135,8 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
     views = turn_memories_list(actor=actor, conversation_id=conversation_id, turn=turn)
     markers = {citation.memory_id: citation.marker for citation in turn.citations}
     found = [_make_hit(view, markers.get(view.retrieved.memory_id), conversation.excluded) for view in views]
+    savings = conversation_savings(actor=actor, conversation_id=conversation_id, most=MOST_SAVINGS)
+    saved_tokens = sum(saving.saved_tokens for saving in savings)
     used = sorted((hit for hit in found if hit.marker is not None), key=lambda hit: hit.marker or 0)
     context = {
         "conversation": conversation,
@@ -130,12 +147,27 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
         "layers": _layer_tokens(used),
         "tokens": sum(hit.view.retrieved.tokens for hit in used),
         "prompt": _rebuild_prompt(actor, conversation, turn, views),
+        "savings": _make_bars(savings) if saved_tokens else [],
+        "saved_tokens": saved_tokens,
+        "saved_seconds": sum(saving.seconds for saving in savings),
         "readings": explain_message(
             turn.question or "", speaker="user", stored=[statement.text for statement in turn.stated]
         ),
     }
     template = "vault/chat/_why.html" if wants_part(request) else "vault/chat/why.html"
     return draw(request, template, context)
+
+
+def _make_bars(savings: Sequence[TurnSaving]) -> list[SavedBar]:
+    longest = max(1, *(saving.whole_tokens for saving in savings))
+    return [
+        SavedBar(
+            saving,
+            round(100 * saving.saved_tokens / longest, 2),
+            round(100 * (saving.whole_tokens - saving.saved_tokens) / longest, 2),
+        )
+        for saving in savings
+    ]
 
 
 @post_page
