@@ -437,6 +437,7 @@ class PolicyKind(StrEnum):
     PURPOSE = "purpose"
     PII = "pii"
     QUOTA = "quota"
+    EXAMINATION = "examination"
 
 
 class Recipient(StrEnum):

@@ -5,7 +5,7 @@ costs no query; other tenants cost one query per process after each change.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -17,6 +17,7 @@ from governance.database import acting, epoch_last, epoch_now
 from governance.models import PolicyVersion
 from governance.policies.rules import (
     AnyDocument,
+    Examination,
     Pii,
     Purposes,
     Quota,
@@ -41,6 +42,7 @@ class ActivePolicies:
     sharing: tuple[Rule[Sharing], ...] = ()
     purpose: tuple[Rule[Purposes], ...] = ()
     pii: tuple[Rule[Pii], ...] = ()
+    examination: tuple[Rule[Examination], ...] = ()
     quotas: tuple[Quota, ...] = ()
 
 
@@ -85,6 +87,7 @@ def group_policies(rows: Iterable[tuple[PolicyKind, UUID, str, int, AnyDocument]
         sharing=tuple(found[PolicyKind.SHARING]),
         purpose=tuple(found[PolicyKind.PURPOSE]),
         pii=tuple(found[PolicyKind.PII]),
+        examination=tuple(found[PolicyKind.EXAMINATION]),
         quotas=tuple(found[PolicyKind.QUOTA]),
     )
 
@@ -108,9 +111,5 @@ def _load_policies(epoch: int) -> ActivePolicies:
         .values_list("policy__kind", "policy_id", "policy__name", "number", "document", "created_at")
     )
     read = ((PolicyKind(row[0]), *row[1:4], load_document(PolicyKind(row[0]), row[4])) for row in rows)
-    policies = group_policies(read)
-    return ActivePolicies(
-        epoch=epoch,
-        since=max((row[5] for row in rows), default=None),
-        **{name: getattr(policies, name) for name in ("retention", "sharing", "purpose", "pii", "quotas")},
-    )
+    since = max((row[5] for row in rows), default=None)
+    return replace(group_policies(read), epoch=epoch, since=since)

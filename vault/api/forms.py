@@ -85,6 +85,9 @@ class FormSchema(Schema):
         source="is_stale", help_text="A parent was changed since: it is not used any more."
     )
     report = serializers.JSONField(allow_null=True, help_text="The examination of an adapter.")
+    misses = serializers.ListField(
+        child=serializers.CharField(), help_text="The limits in force that the examination misses: it is not used."
+    )
     approved_by = serializers.UUIDField(allow_null=True)
     approved_at = serializers.DateTimeField(allow_null=True)
     uses = serializers.IntegerField()

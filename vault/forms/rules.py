@@ -1,9 +1,7 @@
 """The choice of the form in which memories enter a prompt, by measured cost. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
 from typing import Protocol
 
 LEAST_SAVING = 0.1  # of the time as text: below that, text is taken
@@ -26,25 +24,6 @@ class FormReason(StrEnum):
     OTHER_MODEL = "other_model"  # it was made for another model or precision
     NOT_LOADED = "not_loaded"  # the engine did not take it
     MOUNTED = "mounted"  # of an adapter
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits that an examination must keep before anybody may approve an adapter. perplexity: on neutral text, as a
-    multiple of the base's."""
-
-    exact: float = 0.9
-    paraphrases: float = 0.8
-    strangers: float = 0.75
-    perplexity: float = 1.1
-    general: float = 0.8
-
-
-def find_faults(report: Mapping[str, float], limits: Limits) -> list[str]:
-    """Return the parts of an examination that miss their limits; a part that is missing misses it."""
-    shares = {name: getattr(limits, name) for name in ("exact", "paraphrases", "strangers", "general")}
-    faults = [name for name, least in shares.items() if report.get(name, 0.0) < least]
-    return [*faults, *(["perplexity"] if report.get("perplexity_ratio", inf) > limits.perplexity else [])]
 
 
 class Measure(Protocol):

@@ -16,6 +16,8 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import NotFound
+from governance.policies.active import policies_in_force
+from governance.policies.rules import ExaminationRule, Facts, examination_misses, examination_of
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.forms.payloads import handle_of
@@ -28,7 +30,8 @@ from vault.vocabulary import MemoryType
 @dataclass(frozen=True)
 class FormView:
     """A cache or an adapter. memory_id: of the memory that it is; parents: in their order; is_stale: a parent has
-    changed since; length: bytes in the blob store; saved_seconds: estimated, of all uses."""
+    changed since; length: bytes in the blob store; saved_seconds: estimated, of all uses. examination: the limits in
+    force for an adapter; misses: those that its report misses, so that it is not used."""
 
     id: UUID
     memory_id: UUID
@@ -51,6 +54,8 @@ class FormView:
     saved_tokens: int
     saved_seconds: float
     created_at: datetime
+    examination: ExaminationRule | None = None
+    misses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def forms_list(*, actor: Actor) -> list[FormView]:
     with acting(actor):
         mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
         rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id"))
-        return _make_views(actor, list(rows.select_related("persona").annotate(is_stale=_is_stale()).order_by("-id")))
+        return _make_views(actor, list(_select_shown(rows).order_by("-id")))
 
 
 def form_get(*, actor: Actor, form_id: UUID) -> FormView:
@@ -96,7 +101,7 @@ def form_get(*, actor: Actor, form_id: UUID) -> FormView:
     with acting(actor):
         mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
         rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id"), id=form_id)
-        views = _make_views(actor, list(rows.select_related("persona").annotate(is_stale=_is_stale())))
+        views = _make_views(actor, list(_select_shown(rows)))
     if not views:
         raise NotFound
     return views[0]
@@ -156,8 +161,26 @@ def adapter_for_turn(*, actor: Actor) -> MountedAdapter | None:
         rows = select_usable(actor).filter(
             persona_id__in=actor.persona_scope.persona_ids, cube__type=MemoryType.PARAMETER, approved_at__isnull=False
         )
-        form = rows.order_by("-id").first()
-        return MountedAdapter(form, handle_of(form.tenant_id, form.id)) if form else None
+        form = rows.select_related("cube__namespace").order_by("-id").first()
+        if form is None or find_misses(form):
+            return None
+        return MountedAdapter(form, handle_of(form.tenant_id, form.id))
+
+
+def find_examination(form: MemoryForm) -> ExaminationRule:
+    """Return the limits in force for an adapter. Use inside `acting`."""
+    cube = form.cube
+    facts = Facts(cube.namespace.path, cube.type, cube.semantic_type, cube.sensitivity, frozenset(cube.tags))
+    return examination_of(policies_in_force().examination, facts)
+
+
+def find_misses(form: MemoryForm) -> tuple[str, ...]:
+    """Return the limits in force that the examination of an adapter misses. Use inside `acting`."""
+    return examination_misses(form.report or {}, find_examination(form).limits)
+
+
+def _select_shown(rows: QuerySet[MemoryForm]) -> QuerySet[Any]:
+    return rows.select_related("persona", "cube__namespace").annotate(is_stale=_is_stale())
 
 
 def _make_views(actor: Actor, rows: Sequence[Any]) -> list[FormView]:
@@ -168,6 +191,7 @@ def _make_views(actor: Actor, rows: Sequence[Any]) -> list[FormView]:
 
 
 def _make_view(row: Any, memory: CubeView) -> FormView:
+    is_adapter = memory.cube.type == MemoryType.PARAMETER
     return FormView(
         id=row.id,
         memory_id=row.cube_id,
@@ -190,4 +214,6 @@ def _make_view(row: Any, memory: CubeView) -> FormView:
         saved_tokens=row.saved_tokens,
         saved_seconds=row.saved_seconds,
         created_at=row.created_at,
+        examination=find_examination(row) if is_adapter else None,
+        misses=find_misses(row) if is_adapter else (),
     )

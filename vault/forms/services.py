@@ -17,8 +17,8 @@ from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_purge
 from vault.forms.payloads import payload_decode, payload_open
-from vault.forms.rules import Form, FormChoice, FormReason, Limits, choose_form, find_faults
-from vault.forms.selectors import Block, FormView, MountedAdapter, form_get, select_usable
+from vault.forms.rules import Form, FormChoice, FormReason, choose_form
+from vault.forms.selectors import Block, FormView, MountedAdapter, find_misses, form_get, select_usable
 from vault.models import Cube, MemoryForm
 from vault.models.cube import OBJECT_TYPE
 from vault.providers.engines import Capability, EngineBusy, InferenceEngine
@@ -48,8 +48,7 @@ def form_update(*, actor: Actor, form_id: UUID, changes: FormChanges) -> FormVie
             if changes.persona_id is not None:
                 persona = persona_locate(actor, changes.persona_id)
                 authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
-                if row.cube.type == MemoryType.PARAMETER and row.approved_at is None:
-                    raise Conflict("Nobody has approved this adapter. Read its examination and approve it first.")
+                _refuse_unapproved(row)
             row.persona_id = changes.persona_id
         if not isinstance(changes.is_pinned, Unset):
             row.is_pinned = changes.is_pinned
@@ -79,12 +78,25 @@ def form_approve(*, actor: Actor, form_id: UUID) -> FormView:
             raise Conflict("Only adapters are approved. A cache says the same as its memories.")
         if not select_usable(actor).filter(id=row.id).exists():
             raise Conflict("A memory of this adapter was changed since. Train it anew.")
-        if faults := find_faults(row.report or {}, Limits()):
-            raise Conflict(f"The examination misses the limits of: {', '.join(faults)}.")
+        _refuse_misses(row)
         row.approved_by, row.approved_at = actor.member_id, database_now()
         row.save(update_fields=["approved_by", "approved_at"])
         record(actor=actor, verb=Verb.FORM_APPROVED, object_type=OBJECT_TYPE, object_ids=[row.cube_id])
         return form_get(actor=actor, form_id=form_id)
+
+
+def _refuse_unapproved(row: MemoryForm) -> None:
+    """Raise Conflict for an adapter that nobody approved, or that misses a limit that is in force by now."""
+    if row.cube.type != MemoryType.PARAMETER:
+        return
+    if row.approved_at is None:
+        raise Conflict("Nobody has approved this adapter. Read its examination and approve it first.")
+    _refuse_misses(row)
+
+
+def _refuse_misses(row: MemoryForm) -> None:
+    if misses := find_misses(row):
+        raise Conflict(f"The examination misses the limits of: {', '.join(misses)}.")
 
 
 def form_text(*, actor: Actor, form_id: UUID) -> str:

@@ -21,6 +21,8 @@ from governance.policies.rules import (
     QuotaTarget,
     Retention,
     Rule,
+    examination_misses,
+    examination_of,
     lifetime_of,
     limits_of,
     pii_rule_of,
@@ -28,8 +30,9 @@ from governance.policies.rules import (
 )
 from governance.vocabulary import Measure, QuotaTargetKind, Verb
 from vault.cubes.usage import usage_count
-from vault.models import Cube
+from vault.models import Cube, MemoryForm
 from vault.policies.rules import SAMPLES, Effect, Outcome, Tally, expiry_effect, openness, sharing_effects, would_refuse
+from vault.vocabulary import MemoryType
 
 READS = (Verb.MEMORY_READ, Verb.MEMORY_LISTED, Verb.MEMORY_SEARCHED, Verb.VERSIONS_READ)
 PAGE = 2_000  # rows held at once
@@ -151,6 +154,20 @@ def pii_effects(change: Change) -> list[Outcome]:
         before, after = (pii_rule_of(policies.pii, row.facts()) for policies in (change.before, change.after))
         if (before.action, before.kinds) != (after.action, after.kinds):
             tally.add(Effect.PII_CHANGES, row.id, f"{before.action}→{after.action}")
+    return tally.outcomes()
+
+
+def examination_effects(change: Change) -> list[Outcome]:
+    """Return the adapters that could no longer, or could newly, be approved and used."""
+    tally = Tally()
+    reports = dict(MemoryForm.objects.filter(tenant_id=change.tenant_id).values_list("cube_id", "report"))
+    for row in _iterate_rows(_select_live(change).filter(type=MemoryType.PARAMETER)):
+        before, after = (
+            not examination_misses(reports.get(row.id) or {}, examination_of(policies.examination, row.facts()).limits)
+            for policies in (change.before, change.after)
+        )
+        if before != after:
+            tally.add(Effect.ADAPTER_ALLOWED if after else Effect.ADAPTER_REFUSED, row.id)
     return tally.outcomes()
 
 

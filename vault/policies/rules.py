@@ -38,6 +38,8 @@ class Effect(StrEnum):
     GRANT_FORBIDDEN = "grant_forbidden"
     PII_CHANGES = "pii_changes"
     QUOTA_REACHED = "quota_reached"
+    ADAPTER_REFUSED = "adapter_refused"
+    ADAPTER_ALLOWED = "adapter_allowed"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from governance.policies.services import PolicyDraft, terms
 from governance.vocabulary import Permission, PolicyKind
 from vault.policies.effects import (
     Change,
+    examination_effects,
     pii_effects,
     purpose_effects,
     quota_effects,
@@ -34,6 +35,7 @@ EFFECTS = {
     PolicyKind.SHARING: sharing_changes,
     PolicyKind.PURPOSE: purpose_effects,
     PolicyKind.PII: pii_effects,
+    PolicyKind.EXAMINATION: examination_effects,
 }
 
 

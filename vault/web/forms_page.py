@@ -29,7 +29,7 @@ from vault.conversion.services import (
     conversion_request,
     namespace_memories,
 )
-from vault.forms.rules import Form, Limits, find_faults
+from vault.forms.rules import Form
 from vault.forms.selectors import FormView, form_get, forms_list
 from vault.forms.services import FormChanges, form_approve, form_remove, form_update
 from vault.vocabulary import MemoryType
@@ -43,19 +43,18 @@ KINDS: dict[MemoryType, Promise] = {
 
 @dataclass(frozen=True)
 class Row:
-    """A cache or adapter with its state in words. misses: the limits that its examination misses."""
+    """A cache or adapter with its state in words."""
 
     form: FormView
     kind: Promise
     state: str
     is_bad: bool
     persona: str
-    misses: Sequence[str]
 
     @property
     def may_approve(self) -> bool:
         is_new = self.form.kind == MemoryType.PARAMETER and self.form.approved_at is None
-        return is_new and not self.misses and not self.form.is_stale
+        return is_new and not self.form.misses and not self.form.is_stale
 
     @property
     def may_train(self) -> bool:
@@ -63,7 +62,8 @@ class Row:
 
     @property
     def may_mount(self) -> bool:
-        return not self.form.is_stale and (self.form.kind == MemoryType.ACTIVATION or self.form.approved_at is not None)
+        is_ready = self.form.kind == MemoryType.ACTIVATION or self.form.approved_at is not None
+        return is_ready and not self.form.is_stale and not self.form.misses
 
 
 @form_page
@@ -146,7 +146,6 @@ def _draw(
         "saved_seconds": sum(row.form.saved_seconds for row in rows),
         "personas": personas,
         "kinds": KINDS.items(),
-        "limits": Limits(),
         "estimate": estimate,
         "is_cache_chosen": estimate is not None and estimate.choice.form == Form.CACHE,
         "written": request.POST,
@@ -154,23 +153,23 @@ def _draw(
         "longest": LONGEST_TITLE,
         "may_make": is_allowed(actor, Permission.MEMORY_CREATE),
         "may_approve": is_allowed(actor, Permission.OPERATIONS_MANAGE),
+        "may_limit": is_allowed(actor, Permission.POLICY_MANAGE),
     }
     return draw(request, "vault/forms/forms.html", context, status=status)
 
 
 def _make_row(form: FormView, names: dict[UUID, str]) -> Row:
-    misses = find_faults(form.report or {}, Limits()) if form.kind == MemoryType.PARAMETER else []
     persona = names.get(form.persona_id, "") if form.persona_id else ""
-    state, is_bad = _describe(form, persona, misses)
-    return Row(form, KINDS[form.kind], state, is_bad, persona, misses)
+    state, is_bad = _describe(form, persona)
+    return Row(form, KINDS[form.kind], state, is_bad, persona)
 
 
-def _describe(form: FormView, persona: str, misses: Sequence[str]) -> tuple[str, bool]:
+def _describe(form: FormView, persona: str) -> tuple[str, bool]:
     """Return the state of a cache or adapter in words, and whether it is not used although it could be expected."""
     if form.is_stale:
         return _("Not used: one of its memories was changed. Make it anew."), True
-    if misses and form.approved_at is None:
-        return _("Not used: its examination misses the limits of %(parts)s.") % {"parts": ", ".join(misses)}, True
+    if form.misses:
+        return _("Not used: its examination misses the limits of %(parts)s.") % {"parts": ", ".join(form.misses)}, True
     if form.kind == MemoryType.PARAMETER and form.approved_at is None:
         return _("Waits for a person who approves it."), False
     if form.persona_id is None:

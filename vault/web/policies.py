@@ -51,6 +51,8 @@ EFFECTS = {
     Effect.GRANT_FORBIDDEN: _("grants would be forbidden, and stay valid until they are revoked"),
     Effect.PII_CHANGES: _("written recently, would be handled differently if they have personal data"),
     Effect.QUOTA_REACHED: _("could not add any more"),
+    Effect.ADAPTER_REFUSED: _("adapters could no longer be approved or used"),
+    Effect.ADAPTER_ALLOWED: _("adapters could be approved, and cannot now"),
 }
 HOLDERS = {
     QuotaTargetKind.TENANT: _("Organisation"),

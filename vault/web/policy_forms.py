@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from governance.errors import Invalid
 from governance.object_names import Name
-from governance.policies.rules import AnyDocument, document_json
+from governance.policies.rules import AnyDocument, Examination, document_json
 from governance.vocabulary import PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 from governance.web.faults import fault_texts
 from vault.vocabulary import MemoryType
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
 DAY = 24 * 3600
+DEFAULTS = Examination()
 KINDS: dict[PolicyKind, Promise] = {
     PolicyKind.RETENTION: _("Retention"),
     PolicyKind.SHARING: _("Sharing"),
     PolicyKind.PURPOSE: _("Purpose"),
     PolicyKind.PII: _("Personal data"),
     PolicyKind.QUOTA: _("Quota"),
+    PolicyKind.EXAMINATION: _("Examination"),
 }
 MEANT: dict[PolicyKind, Promise] = {
     PolicyKind.RETENTION: _("How long memories live, and how long a deleted one can be restored."),
@@ -35,6 +37,7 @@ MEANT: dict[PolicyKind, Promise] = {
     ),
     PolicyKind.PII: _("The action for texts with personal data or secrets."),
     PolicyKind.QUOTA: _("How much may be stored and asked."),
+    PolicyKind.EXAMINATION: _("What an adapter must know, and how little it may harm, before anybody may approve it."),
 }
 RECIPIENTS = {
     Recipient.MEMBER: _("Members"),
@@ -79,6 +82,10 @@ def words(label: "StrPromise", help_text: "StrPromise") -> forms.CharField:
 
 def number(label: "StrPromise") -> forms.IntegerField:
     return forms.IntegerField(label=label, required=False, min_value=0, max_value=2**53)
+
+
+def share(label: "StrPromise", initial: float) -> forms.FloatField:
+    return forms.FloatField(label=label, min_value=0, max_value=1, initial=initial, help_text=_("A share from 0 to 1."))
 
 
 def days(label: "StrPromise") -> forms.FloatField:
@@ -227,8 +234,27 @@ class QuotaForm(PolicyForm):
         return {"holder": holder, "limits": {name: found[name] for name in limits}}
 
 
+class ExaminationForm(AboutMemories):
+    kind = PolicyKind.EXAMINATION
+    exact = share(_("Facts that it knows, at least"), DEFAULTS.exact)
+    paraphrases = share(_("Other wordings that it knows, at least"), DEFAULTS.paraphrases)
+    strangers = share(_("Questions about strangers that it declines, at least"), DEFAULTS.strangers)
+    general = share(_("General prompts answered as before, at least"), DEFAULTS.general)
+    perplexity = forms.FloatField(
+        label=_("Perplexity on neutral text, at most"),
+        min_value=1,
+        max_value=1000,
+        initial=DEFAULTS.perplexity,
+        help_text=_("As a multiple of the model’s own."),
+    )
+
+    def document(self) -> dict[str, Any]:
+        names = ("exact", "paraphrases", "strangers", "general", "perplexity")
+        return {"where": self.where(), **{name: self.cleaned_data[name] for name in names}}
+
+
 FORMS: dict[PolicyKind, type[PolicyForm]] = {
-    form.kind: form for form in (RetentionForm, SharingForm, PurposeForm, PiiForm, QuotaForm)
+    form.kind: form for form in (RetentionForm, SharingForm, PurposeForm, PiiForm, QuotaForm, ExaminationForm)
 }
 
 

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from governance.object_names import Name
-from governance.policies.rules import AnyDocument, Pii, Purposes, Quota, Retention, Sharing, Where
+from governance.policies.rules import AnyDocument, Examination, Pii, Purposes, Quota, Retention, Sharing, Where
 from governance.vocabulary import Measure, PublishApproval, QuotaTargetKind, RoleName
 from vault.web.labels import PII_KINDS, SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.policy_forms import ACTIONS, APPROVALS, DAY, RECIPIENTS, ROLES
@@ -35,6 +35,8 @@ def describe_document(document: AnyDocument, names: Mapping[UUID, Name]) -> str:
         return _describe_retention(document, about)
     if isinstance(document, Sharing):
         return _describe_sharing(document, about)
+    if isinstance(document, Examination):
+        return _describe_examination(document, about)
     return _describe_purposes(document, about) if isinstance(document, Purposes) else _describe_pii(document, about)
 
 
@@ -108,6 +110,15 @@ def _describe_pii(said: Pii, about: str) -> str:
     if others:
         sentences.append(_("Otherwise for: %(kinds)s.") % {"kinds": "; ".join(others)})
     return _join_sentences(sentences)
+
+
+def _describe_examination(said: Examination, about: str) -> str:
+    limits = {name: f"{getattr(said, name):g}" for name in ("exact", "paraphrases", "strangers", "general")}
+    sentence = _(
+        "An adapter may be approved from these shares on: facts %(exact)s, other wordings %(paraphrases)s, strangers"
+        " declined %(strangers)s, general prompts %(general)s; up to %(perplexity)s times the perplexity. %(about)s."
+    )
+    return sentence % {**limits, "perplexity": f"{said.perplexity:g}", "about": about}
 
 
 def _describe_quota(said: Quota, names: Mapping[UUID, Name]) -> str:

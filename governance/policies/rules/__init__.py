@@ -3,6 +3,7 @@
 from governance.policies.rules.decisions import (
     Allowed,
     Binding,
+    ExaminationRule,
     Expiry,
     Level,
     Lifetime,
@@ -10,6 +11,8 @@ from governance.policies.rules.decisions import (
     QuotaTarget,
     approval_of,
     binding_of,
+    examination_misses,
+    examination_of,
     exceeds,
     expiry_under,
     is_denied,
@@ -22,6 +25,7 @@ from governance.policies.rules.decisions import (
 )
 from governance.policies.rules.documents import (
     AnyDocument,
+    Examination,
     Limits,
     Pii,
     Purposes,
@@ -40,6 +44,8 @@ __all__ = [
     "Allowed",
     "AnyDocument",
     "Binding",
+    "Examination",
+    "ExaminationRule",
     "Expiry",
     "Facts",
     "Level",
@@ -60,6 +66,8 @@ __all__ = [
     "binding_of",
     "document_json",
     "document_read",
+    "examination_misses",
+    "examination_of",
     "exceeds",
     "expiry_under",
     "is_denied",

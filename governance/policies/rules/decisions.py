@@ -1,11 +1,12 @@
 """Decisions of policies about one memory, text or principal; of equally specific rules, the strictest decides. Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 from uuid import UUID
 
-from governance.policies.rules.documents import Limits, Pii, Purposes, Quota, Retention, Sharing
+from governance.policies.rules.documents import Examination, Limits, Pii, Purposes, Quota, Retention, Sharing
 from governance.policies.rules.selection import (
     Facts,
     Rule,
@@ -202,6 +203,37 @@ def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
         kinds={kind: strictest(rule.document.action_for(kind) for rule in found) for kind in sorted(kinds)},
         rule=rule_names(found),
     )
+
+
+@dataclass(frozen=True)
+class ExaminationRule:
+    """The limits of an examination, and the policies that set them; without any, the defaults."""
+
+    limits: Examination = field(default_factory=Examination)
+    rule: str = ""
+
+
+def examination_of(rules: Iterable[Rule[Examination]], facts: Facts) -> ExaminationRule:
+    """Return the limits of an examination; of equally specific rules, the strictest of each."""
+    found = most_specific_rules(rules, facts)
+    if not found:
+        return ExaminationRule()
+    documents = [rule.document for rule in found]
+    strict = Examination(
+        exact=max(document.exact for document in documents),
+        paraphrases=max(document.paraphrases for document in documents),
+        strangers=max(document.strangers for document in documents),
+        general=max(document.general for document in documents),
+        perplexity=min(document.perplexity for document in documents),
+    )
+    return ExaminationRule(strict, rule_names(found))
+
+
+def examination_misses(report: Mapping[str, float], limits: Examination) -> tuple[str, ...]:
+    """Return the limits that a report of an examination misses; what the report lacks misses its limit."""
+    shares = {name: getattr(limits, name) for name in ("exact", "paraphrases", "strangers", "general")}
+    missed = [name for name, least in shares.items() if report.get(name, 0.0) < least]
+    return (*missed, *(["perplexity"] if report.get("perplexity_ratio", inf) > limits.perplexity else []))
 
 
 def strictest(actions: Iterable[PiiAction]) -> PiiAction:

@@ -16,6 +16,8 @@ from governance.vocabulary import Measure, PiiAction, PolicyKind, PublishApprova
 CENTURY = 100 * 365 * 24 * 3600
 Seconds = Annotated[int, Field(strict=True, ge=1, le=CENTURY)]
 Amount = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+Multiple = Annotated[float, Field(strict=True, ge=1, le=1000, allow_inf_nan=False)]
 ANYWHERE = Where()
 STRICT = ConfigDict(extra="forbid")
 CLASS = r"^[\w.-]*$"
@@ -129,13 +131,33 @@ class Quota:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
 
-AnyDocument = Retention | Sharing | Purposes | Pii | Quota
+@dataclass(frozen=True)
+class Examination:
+    """The limits that the examination of an adapter must keep before anybody may approve it.
+
+    Shares, at least: exact: of the facts that it knows; paraphrases: of other wordings; strangers: of questions about
+    strangers that it declines; general: of general prompts that it answers as its base. perplexity: on neutral text, at
+    most, as a multiple of the base's.
+    """
+
+    where: Where = ANYWHERE
+    exact: Share = 0.9
+    paraphrases: Share = 0.8
+    strangers: Share = 0.75
+    general: Share = 0.8
+    perplexity: Multiple = 1.1
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+AnyDocument = Retention | Sharing | Purposes | Pii | Quota | Examination
 ADAPTERS: dict[PolicyKind, TypeAdapter[Any]] = {
     PolicyKind.RETENTION: TypeAdapter(Retention),
     PolicyKind.SHARING: TypeAdapter(Sharing),
     PolicyKind.PURPOSE: TypeAdapter(Purposes),
     PolicyKind.PII: TypeAdapter(Pii),
     PolicyKind.QUOTA: TypeAdapter(Quota),
+    PolicyKind.EXAMINATION: TypeAdapter(Examination),
 }
 
 
@@ -160,6 +182,8 @@ MESSAGES = {
     "enum": "one of {expected} is needed",
     "int_type": "a whole number is needed",
     "int_from_float": "a whole number is needed",
+    "float_type": "a number is needed",
+    "finite_number": "a number is needed",
     "greater_than_equal": "{ge} or more is needed",
     "less_than_equal": "{le} or less is needed",
     "bool_type": "true or false is needed",

@@ -262,6 +262,8 @@ def test_a_quota_of_one_stands_before_that_of_each_and_equals_give_the_smallest(
         (PolicyKind.PURPOSE, {"where": {}, "purposes": [""]}, {"document.purposes"}),
         (PolicyKind.PII, {"action": "shout"}, {"document.action"}),
         (PolicyKind.PII, {"where": {"tags": ["x"]}}, {"document.where"}),
+        (PolicyKind.EXAMINATION, {"exact": 1.5, "perplexity": 0.5}, {"document.exact", "document.perplexity"}),
+        (PolicyKind.EXAMINATION, {"general": "much"}, {"document.general"}),
         (PolicyKind.QUOTA, {"holder": {"kind": "tenant"}, "limits": {"memories": -1}}, {"document.limits.memories"}),
         (
             PolicyKind.QUOTA,

@@ -15,6 +15,7 @@ from vault.models import MemoryForm
 from vault.providers.engines import EngineModel
 from vault.vocabulary import MemoryType
 
+REPORT = {"exact": 1.0, "paraphrases": 1.0, "strangers": 1.0, "general": 1.0, "perplexity_ratio": 1.0}
 COSTS = {"text_base": 0.0, "text_token": 0.01, "cache_base": 0.0, "cache_token": 0.001, "copy_byte": 0.0}
 
 
@@ -33,7 +34,9 @@ def form_add(
     sealed = payload_seal(actor.tenant_id, form_id, [], payload_encode("text", content))
     payload_store(actor.tenant_id, form_id, sealed)
     model = EngineModel(name="tiny", fingerprint="f" * 64, context=4096, bytes_per_token=100)
-    made = MadePayload(form_id, model, 10, 0.5, sealed, costs=COSTS)
+    made = MadePayload(
+        form_id, model, 10, 0.5, sealed, costs=COSTS, report=REPORT if kind == MemoryType.PARAMETER else None
+    )
     with acting(actor):
         block = block_open(actor=actor, memory_ids=memory_ids)
         form = store(actor, {"kind": kind, "persona": ""}, title, block, made)
