@@ -157,7 +157,7 @@ class TurnsView(ApiView):
         request=TurnInput,
         parameters=[ONCE, PROVENANCE],
         also={(200, STREAM): str},
-        may=[404, 423],
+        may=[404, 409, 423],
     )
     def post(self, request: Request, conversation_id: UUID) -> Response | StreamingHttpResponse:
         """Ask a question. The answer cites the memories that support it.
@@ -170,14 +170,20 @@ class TurnsView(ApiView):
         proven = flag(request, "provenance")
         body = read(TurnInput, request)
         proven = proven or body.get("provenance", False)
+        asked = {
+            "actor": actor,
+            "conversation_id": conversation_id,
+            "content": body["content"],
+            "adapter_id": body.get("adapter"),
+        }
         if STREAM in request.headers.get("Accept", ""):
             if "Idempotency-Key" in request.headers:
                 raise Invalid(errors=[FieldError("Idempotency-Key", "a stream cannot be repeated; ask without it")])
-            plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
+            plan = turn_begin(**asked)
             return event_response(_iterate_events(plan, proven=proven), _encode_event, actor=actor, path=request.path)
         with self.once(reader=lambda: turn_speaker(actor=actor, conversation_id=conversation_id)) as once:
             if once.reply is None:
-                plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
+                plan = turn_begin(**asked)
                 answer = turn_complete(plan=plan)
                 with acting(actor):
                     turn = turn_store(plan=plan, answer=answer)

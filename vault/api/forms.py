@@ -53,14 +53,16 @@ class FormChangesInput(StrictSerializer):
 class EstimateSchema(Schema):
     memories = serializers.IntegerField()
     tokens = serializers.IntegerField(help_text="Of the text, estimated.")
-    bytes = serializers.IntegerField(help_text="Of a cache, estimated.")
+    bytes = serializers.IntegerField(help_text="Of a cache, estimated; 0 for an adapter.")
     seconds = serializers.FloatField(help_text="Of the engine's work, estimated.")
-    form = serializers.CharField(source="choice.form", help_text="What would be chosen: `cache` or `text`.")
+    form = serializers.CharField(source="choice.form", help_text="What would be chosen: `cache`, `text` or `adapter`.")
     reason = serializers.CharField(source="choice.reason")
     text_seconds = serializers.FloatField(
         source="choice.text_seconds", help_text="To the first token with the memories as text."
     )
-    cache_seconds = serializers.FloatField(source="choice.cache_seconds", help_text="The same with them as a cache.")
+    cache_seconds = serializers.FloatField(
+        source="choice.cache_seconds", help_text="The same with the cache or the adapter."
+    )
 
 
 class ConversionSchema(Schema):

@@ -367,6 +367,10 @@ class ConversationChangesInput(StrictSerializer):
 
 class TurnInput(StrictSerializer):
     content = ContentField()
+    adapter = serializers.UUIDField(
+        required=False,
+        help_text="Id in `forms/`: an approved adapter for this question alone, in place of a mounted one.",
+    )
     provenance = serializers.BooleanField(required=False, help_text="Add a signed manifest to the answer.")
 
 

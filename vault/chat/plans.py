@@ -143,6 +143,7 @@ class TurnSettings:
     excluded: frozenset[UUID] = frozenset()
     raised: frozenset[UUID] = frozenset()
     raises_goals: bool = True
+    adapter: MountedAdapter | None = None  # that the question names, in place of a mounted one
 
 
 def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
@@ -316,8 +317,10 @@ def _load_block(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID]) ->
 
 
 def _find_adapter(actor: Actor, asked: TurnSettings, usable: Sequence[Hit]) -> MountedAdapter | None:
-    """Return the mounted adapter, if all that was found for the question was trained into it."""
-    adapter = adapter_for_turn(actor=actor) if asked.models and usable else None
+    """Return the named or mounted adapter, if all that was found for the question was trained into it."""
+    if not asked.models or not usable:
+        return None
+    adapter = asked.adapter or adapter_for_turn(actor=actor)
     return adapter if adapter is not None and adapter.covers(_collect_ids(usable)) else None
 
 

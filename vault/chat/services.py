@@ -43,6 +43,7 @@ from vault.content.drafts import UNSET, SourceRef, Unset
 from vault.cubes.services import cubes_hide
 from vault.cubes.sources import sources_of
 from vault.endpoints.services import model_names, models_list
+from vault.forms.services import adapter_request
 from vault.layers.persona_scope import scope_to_conversation, scope_to_persona
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.providers.ports import Completion, ReaderDisconnected
@@ -183,28 +184,32 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
         record(actor=actor, verb=Verb.CONVERSATION_DELETED, object_type="conversation", object_ids=[row.id])
 
 
-def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
+def conversation_begin(*, actor: Actor, content: str, adapter_id: UUID | None = None) -> TurnPlan:
     """Begin a turn in a new conversation, which is created only if the question is accepted.
 
-    Raises Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable. Writes: AuditEntry …, OutboxEvent, Conversation.
+    adapter_id: as in `turn_begin`. Raises NotFound; Conflict; Forbidden; Invalid; TooLarge;
+    QuotaExceeded; Unavailable. Writes: AuditEntry …, OutboxEvent, Conversation.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = ConversationDraft()
     with acting(actor):
         speaker = turn_speaker(actor=actor, conversation_id=None)
-        asked = TurnSettings(draft.id, tuple(models_list(actor)))
+        adapter = adapter_request(actor=speaker, form_id=adapter_id) if adapter_id else None
+        asked = TurnSettings(draft.id, tuple(models_list(actor)), adapter=adapter)
     content = question_admit(actor=speaker, asked=asked, content=content)
     plan = turn_plan(speaker, asked, content)
     conversation_create(actor=actor, draft=draft)
     return plan
 
 
-def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan:
+def turn_begin(*, actor: Actor, conversation_id: UUID, content: str, adapter_id: UUID | None = None) -> TurnPlan:
     """Find memories for a question, and commit the search before the first word of the answer.
 
     content: 1..MAX_CONTENT_CHARACTERS characters. Parts that a policy redacts are neither searched nor sent to a model.
-    A "yes" to an offered operation does it. Raises NotFound; Forbidden; Held; Invalid; TooLarge; QuotaExceeded (no
-    model tokens are left this month); Unavailable. Writes: AuditEntry naming the memories, OutboxEvent, Cube ….
+    A "yes" to an offered operation does it. adapter_id: an adapter for this question alone, in place of a mounted one.
+    Raises NotFound, also without the right to every memory of the adapter; Conflict if it may not be used; Forbidden;
+    Held; Invalid; TooLarge; QuotaExceeded (no model tokens are left this month); Unavailable. Writes: AuditEntry naming
+    the memories, OutboxEvent, Cube ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
@@ -216,6 +221,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
             excluded=frozenset(UUID(excluded_id) for excluded_id in conversation.excluded),
             raised=frozenset(goal_id for goal_id in raised if goal_id is not None),
             raises_goals=conversation.raises_goals,
+            adapter=adapter_request(actor=actor, form_id=adapter_id) if adapter_id else None,
         )
         if is_short := len(content) <= READ_WITHIN:
             content = question_admit(actor=actor, asked=asked, content=content)

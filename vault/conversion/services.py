@@ -18,7 +18,7 @@ from vault.chat.rules import Evidence, block_prompt
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.forms.costs import engine_costs
-from vault.forms.rules import FormChoice, choose_form
+from vault.forms.rules import Costs, Form, FormChoice, FormReason, choose_form
 from vault.layers.working_set import readable_ids
 from vault.models import Cube
 from vault.providers.engines import Capability, InferenceEngine
@@ -28,6 +28,9 @@ from vault.vocabulary import MemoryType
 
 MOST_PARENTS = 200
 LONGEST_TITLE = 200
+# Of a training in the local engine (engine/memos_engine/adapters.py): steps, tokens of one, and its time as a multiple of
+# that of reading them. A question that an adapter answers is its whole prompt.
+TRAINING_STEPS, STEP_TOKENS, BACKWARD, QUESTION_TOKENS = 60, 400, 3.0, 30
 NEEDED = {
     MemoryType.ACTIVATION: frozenset({Capability.KV_INJECT}),
     MemoryType.PARAMETER: frozenset({Capability.ADAPTER_TRAIN, Capability.ADAPTER_SERVE}),
@@ -46,8 +49,8 @@ class ConversionDraft:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a conversion: tokens of the text, bytes of the payload, seconds of work; and the form that would be
-    chosen with it, with the seconds to the first token in both forms."""
+    """The cost of a conversion: tokens of the text, bytes of a cache (0 for an adapter), seconds of work; and the form
+    that would be chosen with it, with the seconds to the first token as text and in that form."""
 
     memories: int
     tokens: int
@@ -75,9 +78,19 @@ def conversion_estimate(*, actor: Actor, draft: ConversionDraft) -> Estimate:
     model = runs_in.identify()
     costs = engine_costs(runs_in, model)
     tokens = sum(approximate_tokens(message.content) for message in block_prompt(block.evidence))
+    if draft.kind is MemoryType.PARAMETER:
+        return _estimate_adapter(block, tokens, costs)
     size = tokens * model.bytes_per_token
     choice = choose_form(costs, tokens, size, is_loaded=True)
     return Estimate(len(block.views), tokens, size, round(costs.text_seconds(tokens), 2), choice)
+
+
+def _estimate_adapter(block: OpenedBlock, tokens: int, costs: Costs) -> Estimate:
+    """Return the cost of an adapter: an examination asks about as long as the training lasts."""
+    training = TRAINING_STEPS * BACKWARD * costs.text_seconds(STEP_TOKENS)
+    text, asked = costs.text_seconds(tokens), costs.text_seconds(QUESTION_TOKENS)
+    choice = FormChoice(Form.ADAPTER, FormReason.FASTER, round(text, 4), round(asked, 4))
+    return Estimate(len(block.views), tokens, 0, round(2 * training, 2), choice)
 
 
 def conversion_request(*, actor: Actor, draft: ConversionDraft) -> JobView:

@@ -167,6 +167,18 @@ def adapter_for_turn(*, actor: Actor) -> MountedAdapter | None:
         return MountedAdapter(form, handle_of(form.tenant_id, form.id))
 
 
+def adapters_offered(*, actor: Actor) -> list[FormView]:
+    """Return the approved adapters that the actor may name for a question, newest first.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry?, as their titles are read.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    with acting(actor):
+        rows = select_usable(actor).filter(cube__type=MemoryType.PARAMETER, approved_at__isnull=False)
+        found = [row for row in _select_shown(rows).order_by("-id") if not find_misses(row)]
+        return _make_views(actor, found, Permission.CONVERSATION_USE)
+
+
 def find_examination(form: MemoryForm) -> ExaminationRule:
     """Return the limits in force for an adapter. Use inside `acting`."""
     cube = form.cube
@@ -183,9 +195,11 @@ def _select_shown(rows: QuerySet[MemoryForm]) -> QuerySet[Any]:
     return rows.select_related("persona", "cube__namespace").annotate(is_stale=_is_stale())
 
 
-def _make_views(actor: Actor, rows: Sequence[Any]) -> list[FormView]:
+def _make_views(actor: Actor, rows: Sequence[Any], permission: Permission = Permission.MEMORY_READ) -> list[FormView]:
     ids = [row.cube_id for row in rows]
-    opened = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False) if ids else []
+    if not ids:
+        return []
+    opened = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, permission=permission, is_use=False)
     known = {view.cube.id: view for view in opened}
     return [_make_view(row, known[row.cube_id]) for row in rows if row.cube_id in known]
 

@@ -16,7 +16,7 @@ from vault.content.drafts import UNSET, Unset
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_purge
-from vault.forms.payloads import payload_decode, payload_open
+from vault.forms.payloads import handle_of, payload_decode, payload_open
 from vault.forms.rules import Form, FormChoice, FormReason, choose_form
 from vault.forms.selectors import Block, FormView, MountedAdapter, find_misses, form_get, select_usable
 from vault.models import Cube, MemoryForm
@@ -83,6 +83,25 @@ def form_approve(*, actor: Actor, form_id: UUID) -> FormView:
         row.save(update_fields=["approved_by", "approved_at"])
         record(actor=actor, verb=Verb.FORM_APPROVED, object_type=OBJECT_TYPE, object_ids=[row.cube_id])
         return form_get(actor=actor, form_id=form_id)
+
+
+def adapter_request(*, actor: Actor, form_id: UUID) -> MountedAdapter:
+    """Return an adapter that a question names, for this question alone, wherever it is mounted.
+
+    Raises NotFound without the right to every memory of it; Forbidden; Conflict if nobody approved it, it misses a
+    limit, or a memory of it has changed.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    with acting(actor):
+        mine = Cube.objects.visible_to(actor).filter(type=MemoryType.PARAMETER).values("id")
+        rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, id=form_id, cube_id__in=mine)
+        row = rows.select_related("cube__namespace").first()
+        if row is None:
+            raise NotFound
+        _refuse_unapproved(row)
+        if not select_usable(actor).filter(id=row.id).exists():
+            raise Conflict("A memory of this adapter was changed since. Train it anew.")
+        return MountedAdapter(row, handle_of(row.tenant_id, row.id))
 
 
 def _refuse_unapproved(row: MemoryForm) -> None:
@@ -172,10 +191,16 @@ def _choose_and_load(runs_in: InferenceEngine, block: Block) -> FormChoice:
     return choice
 
 
+def is_engine_serving_adapters() -> bool:
+    """Return whether the installation's engine can answer with an adapter."""
+    runs_in = engine()
+    return runs_in is not None and Capability.ADAPTER_SERVE in runs_in.capabilities
+
+
 def adapter_load(adapter: MountedAdapter, *, is_engine: bool) -> FormChoice:
     """Load an adapter into the engine, unless it is loaded. Outside any transaction. If that fails, text is chosen."""
-    runs_in = engine() if is_engine else None
-    if runs_in is None or Capability.ADAPTER_SERVE not in runs_in.capabilities:
+    runs_in = engine() if is_engine and is_engine_serving_adapters() else None
+    if runs_in is None:
         return TEXT_WITHOUT_ENGINE
     try:
         model, form = runs_in.identify(), adapter.form

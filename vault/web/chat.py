@@ -55,6 +55,8 @@ from vault.chat.services import (
 from vault.chat.topics import topics_newest
 from vault.content.drafts import UNSET
 from vault.endpoints.services import model_names
+from vault.forms.selectors import adapters_offered
+from vault.forms.services import is_engine_serving_adapters
 from vault.lifecycle.summaries import conversation_summary
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.rules import needs_past
@@ -179,11 +181,12 @@ def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str) -> HttpResponseBase:
     """Ask a question. conversation_id None: also begin a conversation, unless the question is refused."""
     speaking = actor.within(Channel.CHAT)
+    adapter_id = uuid_or_none(request.POST.get("adapter", ""))
     try:
         if conversation_id is None:
-            plan = _begin_conversation(speaking, _read_draft(request), question)
+            plan = _begin_conversation(speaking, _read_draft(request), question, adapter_id)
         else:
-            plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
+            plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question, adapter_id=adapter_id)
     except (Invalid, TooLarge, Unavailable) as failure:
         return _redraw_question(request, actor, conversation_id, question, failure)
     if wants_events(request):
@@ -203,16 +206,16 @@ def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | No
     return see_other(f"{_conversation_address(plan.conversation_id)}#turn-{answered.id}")
 
 
-def _begin_conversation(actor: Actor, draft: ConversationDraft, question: str) -> TurnPlan:
+def _begin_conversation(actor: Actor, draft: ConversationDraft, question: str, adapter_id: UUID | None) -> TurnPlan:
     """Begin a conversation with its first question, as the persona and with the model of the form, if one was chosen.
 
     A refused question leaves no conversation.
     """
     if not (draft.persona or draft.agent_persona or draft.model):
-        return conversation_begin(actor=actor, content=question)
+        return conversation_begin(actor=actor, content=question, adapter_id=adapter_id)
     begun = conversation_create(actor=actor, draft=draft)
     try:
-        return turn_begin(actor=actor, conversation_id=begun.id, content=question)
+        return turn_begin(actor=actor, conversation_id=begun.id, content=question, adapter_id=adapter_id)
     except DomainError:
         conversation_delete(actor=actor, conversation_id=begun.id)
         raise
@@ -251,6 +254,9 @@ def _draw_chat(
         context |= _open_conversation(request, actor, conversation_id, context["conversations"])
         models = model_names(actor)
         context["quoting"] = is_extractive(models, context["conversation"])
+        if is_engine_serving_adapters() and not context["quoting"]:
+            context["adapters"] = adapters_offered(actor=reader)
+            context["adapter"] = request.POST.get("adapter", "")
         if not context["turns"]:
             context["suggestions"] = [_suggest_question(topic) for topic in topics_newest(actor=reader)]
         if conversation_id is None and is_allowed(actor, Permission.PERSONA_USE):

@@ -148,6 +148,7 @@ def _draw(
         "kinds": KINDS.items(),
         "estimate": estimate,
         "is_cache_chosen": estimate is not None and estimate.choice.form == Form.CACHE,
+        "is_adapter": estimate is not None and estimate.choice.form == Form.ADAPTER,
         "written": request.POST,
         "faults": faults,
         "longest": LONGEST_TITLE,
