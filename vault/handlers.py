@@ -14,6 +14,7 @@ from governance.outbox.routes import EventHandler, Payload, Write, event_handler
 from governance.vocabulary import Topic, Weight
 from vault.content.blobs import with_blobs
 from vault.conversion import jobs as conversion
+from vault.conversion import proposal_job
 from vault.conversion.unlearning import forms_drop
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import deletion_job
@@ -57,6 +58,7 @@ JOBS = (
     behaviour,
     comparison,
     conversion,
+    proposal_job,
     contradictions,
     duplicates,
     erasure,

@@ -130,6 +130,10 @@ PHRASES: dict[str, Promise] = {
     Verb.PIPELINE_RUN: gettext_lazy("ran a pipeline on %(what)s"),
     Verb.FORM_CHANGED: gettext_lazy("mounted, unmounted or pinned %(what)s"),
     Verb.FORM_APPROVED: gettext_lazy("approved %(what)s"),
+    Verb.FORM_PROPOSED: gettext_lazy("proposed %(what)s"),
+    Verb.FORM_PROPOSAL_ACCEPTED: gettext_lazy("accepted %(what)s"),
+    Verb.FORM_PROPOSAL_DECLINED: gettext_lazy("declined %(what)s"),
+    Verb.FORM_PROPOSAL_REOPENED: gettext_lazy("opened %(what)s again"),
     Verb.QUOTA_CHANGED: gettext_lazy("changed the quota %(what)s"),
 }
 

@@ -45,8 +45,12 @@ KINDS: dict[str, Promise] = {
     Topic.SUMMARIES_WRITE: _("Write summaries"),
     Topic.PIPELINE_RUN: _("Run a pipeline"),
     Topic.FORM_BUILD: _("Make a cache or an adapter"),
+    Topic.FORM_PROPOSE: _("Propose caches and adapters"),
 }
 MEANINGS: dict[str, Promise] = {
+    Topic.FORM_PROPOSE: _(
+        "Proposes caches and adapters of memories that prompts often have, and makes the best cache."
+    ),
     Topic.MEMORIES_EXPORT: _("Notes memories for a download, and keeps the last exports."),
     Topic.MEMORIES_SYNC: _("Keeps a namespace here and one of another installation the same."),
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
@@ -67,6 +71,7 @@ EFFECTS: dict[str, Promise] = {
     Topic.INDEX_CHECK: ngettext_lazy("find faults of %(n)s memory", "find faults of %(n)s memories", "n"),
     Topic.FUSIONS_PROPOSE: ngettext_lazy("propose %(n)s fusion", "propose %(n)s fusions", "n"),
     Topic.CONFLICTS_PROPOSE: ngettext_lazy("ask about %(n)s contradiction", "ask about %(n)s contradictions", "n"),
+    Topic.FORM_PROPOSE: ngettext_lazy("read the prompts of %(n)s persona", "read the prompts of %(n)s personas", "n"),
     Topic.SUMMARIES_WRITE: ngettext_lazy("write %(n)s summary", "write %(n)s summaries", "n"),
     Topic.RETENTION_APPLY: ngettext_lazy("set the expiry of %(n)s memory", "set the expiry of %(n)s memories", "n"),
     Topic.TIERS_APPLY: ngettext_lazy("move %(n)s memory", "move %(n)s memories", "n"),

@@ -121,6 +121,7 @@ APP_RIGHTS = {
     "vault_cubegrant": "DELETE INSERT SELECT",
     "vault_namespacegrant": "DELETE INSERT SELECT",
     "vault_summary": ALL,
+    "vault_formproposal": ALL,
     "vault_memoryform": ALL,
     "vault_pipeline": ALL,
     "vault_predictorcount": ALL,

@@ -153,6 +153,12 @@ LISTED_ABOVE = {
     ("vault.exchange.imported_states", "write_states"),  # of memories that the caller just stored
     ("governance.outbox.claims", "event_claim"),  # the caller's own transaction wrote the event
     ("vault.pipelines.runs", "pipeline_run"),  # each step asks; the id of the pipeline is only recorded
+    # ask about every memory that the proposal names
+    ("vault.conversion.proposals", "proposal_get"),
+    ("vault.conversion.proposals", "proposal_accept"),
+    ("vault.conversion.proposals", "proposal_decline"),
+    ("vault.conversion.proposals", "proposal_reopen"),
+    ("vault.web.form_proposals", "decide"),
     ("vault.web.agents", "agent"),  # asks for the whole audit log, of which the calls of a key are a part
 }
 

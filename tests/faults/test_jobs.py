@@ -181,6 +181,7 @@ def work(world: World, settings: Settings) -> World:
         Topic.SUMMARIES_WRITE,
         Topic.FUSIONS_PROPOSE,
         Topic.CONFLICTS_PROPOSE,
+        Topic.FORM_PROPOSE,
     ):
         job_create(actor=actor, kind=kind, settings={})
     with acting(actor):

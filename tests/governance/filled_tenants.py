@@ -41,7 +41,7 @@ from governance.vocabulary import (
 )
 from governance.webhooks.services import WebhookDraft, webhook_create
 from tests.factories import REQUEST_ID, Person, client_for
-from tests.vault.forms.stored import form_add
+from tests.vault.forms.stored import form_add, proposal_add
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get
@@ -132,6 +132,7 @@ def fill(person: Person, canary: str) -> Filled:
     view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
     pipeline_create(actor=actor, draft=PipelineDraft(f"{canary} pipeline", [{"op": "search", "query": canary}]))
     form_add(actor, [cube_id], title=f"{canary} cache")
+    proposal_add(actor, [cube_id])
     action_create(
         actor=actor, draft=ActionDraft("tag", ids=(cube_id,), arguments=BulkArguments(tags=(f"{canary}-tag-2",)))
     )

@@ -34,6 +34,7 @@ TABLES = {
     "entry_id": "governance_auditentry",
     "export_id": "governance_job",
     "form_id": "vault_memoryform",
+    "form_proposal_id": "vault_formproposal",
     "grant_id": "vault_cubegrant",
     "hold_id": "vault_hold",
     "invitation_id": "governance_invitation",

@@ -50,6 +50,7 @@ EXAMPLES: dict[str, Any] = {
     "mounts_create": {"namespace": "/team/notes", "task_id": "ticket-17"},
     "forms_create": {"memory_ids": [MEMORY, OTHER_MEMORY], "title": "House rules"},
     "forms_update": {"pinned": True},
+    "forms_proposals_update": {"state": "accepted"},
     "pipelines_create": {"name": "Weekly digest", "steps": WEEKLY_DIGEST},
     "pipelines_update": {"name": "Digest of the week"},
     "pipelines_run_steps": {"steps": WEEKLY_DIGEST},

@@ -13,6 +13,7 @@ from vault.api.exchange import (
     UploadsView,
 )
 from vault.api.feedback import FeedbackView
+from vault.api.form_proposals import FormProposalsView, FormProposalView
 from vault.api.forms import FormApproveView, FormsView, FormTextView, MemoryFormView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.layers import (
@@ -165,6 +166,8 @@ urlpatterns = [
     path("personas/<uuid:persona_id>/replay/", ReplayView.as_view()),
     path("personas/<uuid:persona_id>/settings/", ConstantsView.as_view()),
     path("forms/", FormsView.as_view()),
+    path("forms/proposals/", FormProposalsView.as_view()),
+    path("forms/proposals/<uuid:form_proposal_id>/", FormProposalView.as_view()),
     path("forms/<uuid:form_id>/", MemoryFormView.as_view()),
     path("forms/<uuid:form_id>/text/", FormTextView.as_view()),
     path("forms/<uuid:form_id>/approve/", FormApproveView.as_view()),

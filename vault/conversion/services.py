@@ -28,7 +28,7 @@ from vault.vocabulary import MemoryType
 
 MOST_PARENTS = 200
 LONGEST_TITLE = 200
-# Of a training in the local engine (engine/memos_engine/adapters.py): steps, tokens of one, and its time as a multiple of
+# Of a training in the local engine (engine/memos_engine/adapters.py): steps, tokens of one, its time as a multiple of
 # that of reading them. A question that an adapter answers is its whole prompt.
 TRAINING_STEPS, STEP_TOKENS, BACKWARD, QUESTION_TOKENS = 60, 400, 3.0, 30
 NEEDED = {

@@ -74,10 +74,10 @@ class Block:
 def select_usable(actor: Actor) -> QuerySet[MemoryForm]:
     """Return the caches and adapters that the actor may use now. Use inside `acting`."""
     mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
-    return MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id")).exclude(_is_stale())
+    return MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id")).exclude(is_stale())
 
 
-def _is_stale() -> Exists:
+def is_stale() -> Exists:
     """Return the condition that a parent has another version than that of which the payload was made."""
     present = Cube.objects.filter(id=OuterRef("source_id"), version=OuterRef("version"))
     return Exists(CubeSource.objects.filter(cube_id=OuterRef("cube_id")).exclude(Exists(present)))
@@ -192,7 +192,7 @@ def find_misses(form: MemoryForm) -> tuple[str, ...]:
 
 
 def _select_shown(rows: QuerySet[MemoryForm]) -> QuerySet[Any]:
-    return rows.select_related("persona", "cube__namespace").annotate(is_stale=_is_stale())
+    return rows.select_related("persona", "cube__namespace").annotate(is_stale=is_stale())
 
 
 def _make_views(actor: Actor, rows: Sequence[Any], permission: Permission = Permission.MEMORY_READ) -> list[FormView]:

@@ -11,7 +11,7 @@ from vault.models.index import (
     Posting,
 )
 from vault.models.layers import LayerEntry, LayerSettings, Page, Segment, Stream, Trait, TraitEvidence
-from vault.models.memory_form import MemoryForm
+from vault.models.memory_form import FormProposal, MemoryForm
 from vault.models.model_endpoint import ModelEndpoint
 from vault.models.mount import Mount
 from vault.models.namespace import Namespace, NamespaceGrant
@@ -50,6 +50,7 @@ __all__ = [
     "DailyCount",
     "Embedding",
     "EmbeddingModel",
+    "FormProposal",
     "Hold",
     "HoldCube",
     "HoldReleaseApproval",

@@ -6,6 +6,7 @@ from django.db import models
 from governance.models.base import TenantModel
 from governance.models.persona import Persona
 from vault.models.cube import Cube
+from vault.vocabulary import MemoryType, ProposalState
 
 
 class MemoryForm(TenantModel):
@@ -44,3 +45,29 @@ class MemoryForm(TenantModel):
                 fields=["tenant", "persona"], name="form_by_persona", condition=models.Q(persona__isnull=False)
             )
         ]
+
+
+class FormProposal(TenantModel):
+    """A conversion that was proposed to those who may read all its memories.
+
+    kind: the type that the memories get; `plaintext` erases the cache or adapter `form_id`. basis: digest of kind,
+    persona and memories with their versions, so that nothing is proposed twice. figures: why it was proposed. job_id:
+    of an accepted proposal. decided_by: None if the product made the cache by itself.
+    """
+
+    kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in MemoryType])
+    persona = models.ForeignKey(
+        Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    memories = ArrayField(models.UUIDField())
+    form_id = models.UUIDField(null=True)
+    basis = models.BinaryField(max_length=32)
+    figures = models.JSONField(default=dict)
+    status = models.CharField(max_length=10, choices=[(state, state) for state in ProposalState])
+    job_id = models.UUIDField(null=True)
+    decided_by = models.UUIDField(null=True)
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "basis"], name="form_is_proposed_once")]
+        indexes = [models.Index(fields=["tenant", "status", "-id"], name="form_proposal_newest_first")]

@@ -28,6 +28,7 @@ from vault.store.proposals import Proposal, Side, answered_proposals_list, propo
 from vault.store.publications import publications_waiting
 from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
 from vault.web.findings import ShownReview, make_shown_review
+from vault.web.form_proposals import proposals_shown
 from vault.web.labels import REVIEW_KINDS
 from vault.web.store_forms import VISIBILITIES
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 REVIEWS = 30  # of one page
 STORE = "store"  # stands for the case of all offers and proposals of packs
+FORMS = "forms"  # stands for the case of all proposals of caches and adapters
 # The tabs: name in the address, words, and kinds of reviews.
 GROUPS: dict[str, tuple[Promise, frozenset[ReviewKind]]] = {
     "conflicts": (
@@ -81,11 +83,13 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "decided": decided,
             "group": group,
             "groups": groups,
+            "may_make": is_allowed(actor, Permission.MEMORY_CREATE),
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
             "may_quarantine": is_allowed(actor, Permission.APIKEY_MANAGE),
             **store,
+            "form_proposals": (proposed := proposals_shown(actor) if not decided and not group else []),
             "waiting": sum(len(rows) for rows in store.values()),
-            **_choose_case(request, shown, has_store=any(store.values())),
+            **_choose_case(request, shown, has_store=any(store.values()), has_forms=bool(proposed)),
             "undo": request.session.pop("undo", None),
         }
         return draw(request, "vault/reviews/reviews.html", context)
@@ -105,9 +109,13 @@ def _describe_day(actor: Actor, waiting: int) -> dict[str, Any]:
     return {"done": done, "whole": done + waiting, "percent": 100 * done // (done + waiting) if done else 0}
 
 
-def _choose_case(request: HttpRequest, shown: list[ShownReview], *, has_store: bool) -> dict[str, Any]:
-    """Return the case to show and the one after it. is_chosen: the address names it."""
+def _choose_case(request: HttpRequest, shown: list[ShownReview], *, has_store: bool, has_forms: bool) -> dict[str, Any]:
+    """Return the case to show and the one after it. is_chosen: the address names it; shows_forms: it is that of all
+    proposals of caches and adapters."""
     wanted = request.GET.get("case", "")
+    if has_forms and (wanted == FORMS or not (shown or has_store)):
+        first = shown[0] if shown else None
+        return {"case": None, "next_case": first, "is_chosen": wanted == FORMS, "shows_forms": True}
     at = next((at for at, one in enumerate(shown) if str(one.view.row.id) == wanted), None)
     if has_store and at is None:
         return {"case": None, "next_case": shown[0] if shown else None, "is_chosen": wanted == STORE}

@@ -43,6 +43,7 @@ from tests.vault.packs.pack_factories import subscribe
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import (
     Contract,
+    FormProposal,
     MemoryForm,
     ModelEndpoint,
     Mount,
@@ -108,6 +109,10 @@ GRANT: dict[str, Any] = {
 CALLS: dict[tuple[str, str], list[Call]] = {
     ("forms/", "get"): [Call("forms/")],
     ("forms/", "post"): [Call("forms/", {"memory_ids": ["{memory}"], "title": "Newer"})],
+    ("forms/proposals/", "get"): [Call("forms/proposals/")],
+    ("forms/proposals/<uuid:form_proposal_id>/", "patch"): [
+        Call("forms/proposals/{form_proposal}/", {"state": "declined"})
+    ],
     ("forms/<uuid:form_id>/", "get"): [Call("forms/{form}/")],
     ("forms/<uuid:form_id>/", "patch"): [Call("forms/{form}/", {"pinned": True})],
     ("forms/<uuid:form_id>/text/", "get"): [Call("forms/{form}/text/")],
@@ -543,6 +548,7 @@ def places(world: World) -> dict[str, Any]:
             "view": view,
             "pipeline": Pipeline.objects.latest("id").id,
             "form": MemoryForm.objects.latest("id").id,
+            "form_proposal": FormProposal.objects.latest("id").id,
             "upload": Upload.objects.latest("id").id,
             "subject": subject,
             "pack": pack,

@@ -24,6 +24,7 @@ DEFAULTS = {
     "index.check": "0 4 * * 0",
     "conflicts.propose": "30 4 * * *",
     "fusions.propose": "0 5 * * *",
+    "form.propose": "30 5 * * *",
     "summaries.write": "0 6 * * *",
 }
 NIGHTLY = {"kind": "audit.export", "cron": "0 3 * * *", "timezone": "Europe/Berlin", "settings": {"format": "csv"}}

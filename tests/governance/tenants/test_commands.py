@@ -49,6 +49,7 @@ def test_tenant_create_answers_with_a_key_and_a_link_that_work(database: Clone) 
     assert {row.kind for row in schedules} == {
         "behaviour.update",
         "conflicts.propose",
+        "form.propose",
         "fusions.propose",
         "index.check",
         "lifecycle.sweep",

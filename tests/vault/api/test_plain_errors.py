@@ -28,8 +28,8 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
         "schedules/",
         {"kind": "king", "cron": "0 3 * * *"},
         "kind",
-        "one of audit.export, behaviour.update, conflicts.propose, fusions.propose, index.check, lifecycle.sweep, "
-        "memories.export, memories.sync, pipeline.run, retention.apply, summaries.write, tiers.apply",
+        "one of audit.export, behaviour.update, conflicts.propose, form.propose, fusions.propose, index.check, "
+        "lifecycle.sweep, memories.export, memories.sync, pipeline.run, retention.apply, summaries.write, tiers.apply",
     ),
     ("memories/", {"content": "x", "tags": "red"}, "tags", "a list is needed"),
     ("memories/", {"content": "x", "ttl_seconds": 0.5}, "ttl_seconds", "a whole number is needed"),

@@ -11,7 +11,7 @@ from governance.accounts.attempts import forget_local_attempts
 from tests.factories import API, World
 from tests.vault.api.contract import MISSING, Contract, check_problem, contract, fields_at_fault
 from tests.vault.api.openapi import document
-from tests.vault.forms.stored import form_add
+from tests.vault.forms.stored import form_add, proposal_add
 from tests.vault.outbox import run_jobs
 
 UNDER_API = "There is nothing at this address."
@@ -124,6 +124,7 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     steps = {"name": "of a test", "steps": [{"op": "list"}]}
     ids |= {"{pipeline_id}": olivia.post("pipelines/", steps).json["id"]}
     ids |= {"{form_id}": str(form_add(world.olivia.actor, [UUID(memory)]).id)}
+    ids |= {"{form_proposal_id}": str(proposal_add(world.olivia.actor, [UUID(memory)]).id)}
     subject = olivia.post("subjects/", {"reference": "of-a-test"}).json["id"]
     about_it = olivia.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()

@@ -42,7 +42,7 @@ def test_the_api_has_no_other_addresses() -> None:
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
     assert len(under_v1) == len(product) + len(audit) + len(jobs) + len(accounts) + len(access)
-    assert (len(product), len(audit), len(jobs), len(accounts), len(access)) == (140, 15, 10, 14, 8)
+    assert (len(product), len(audit), len(jobs), len(accounts), len(access)) == (142, 15, 10, 14, 8)
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
@@ -133,7 +133,20 @@ def test_each_call_about_memories_names_the_header_of_its_purpose() -> None:
     about |= {"sync_memories_list", "sync_memories_read", "sync_memories_write"}
     about |= {f"personas_{part}" for part in ("stm", "segments", "profile", "profile_update", "working_set")}
     about |= {"pipelines_run", "pipelines_run_steps"}
-    about |= {f"forms_{part}" for part in ("list", "create", "read", "update", "text", "approve", "delete")}
+    about |= {
+        f"forms_{part}"
+        for part in (
+            "list",
+            "create",
+            "read",
+            "update",
+            "text",
+            "approve",
+            "delete",
+            "proposals_list",
+            "proposals_update",
+        )
+    }
     assert len(about) > 20
     assert {name for name, parameters in operations.items() if "X-Memory-Purpose" in parameters} == about
 

@@ -11,9 +11,9 @@ from governance.ids import uuid7
 from vault.conversion.jobs import MadePayload, form_store
 from vault.conversion.services import block_open
 from vault.forms.payloads import payload_encode, payload_seal, payload_store
-from vault.models import MemoryForm
+from vault.models import FormProposal, MemoryForm
 from vault.providers.engines import EngineModel
-from vault.vocabulary import MemoryType
+from vault.vocabulary import MemoryType, ProposalState
 
 REPORT = {"exact": 1.0, "paraphrases": 1.0, "strangers": 1.0, "general": 1.0, "perplexity_ratio": 1.0}
 COSTS = {"text_base": 0.0, "text_token": 0.01, "cache_base": 0.0, "cache_token": 0.001, "copy_byte": 0.0}
@@ -43,3 +43,19 @@ def form_add(
         if is_approved:
             MemoryForm.objects.filter(id=form.id).update(approved_at=Now(), approved_by=actor.member_id)
         return form
+
+
+def proposal_add(actor: Actor, memory_ids: Sequence[UUID]) -> FormProposal:
+    """Store the proposal of a cache, without an engine."""
+    figures = {"turns": 5, "of_turns": 5, "tokens": 50, "text_seconds": 0.5, "form_seconds": 0.05}
+    with acting(actor):
+        proposal = FormProposal(
+            tenant_id=actor.tenant_id,
+            kind=MemoryType.ACTIVATION,
+            memories=list(memory_ids),
+            basis=uuid7().bytes * 2,
+            figures=figures,
+            status=ProposalState.OPEN,
+        )
+        proposal.save(force_insert=True)
+    return proposal

@@ -27,7 +27,7 @@ def begin(client: Contract) -> str:
     return f"conversations/{client.post('conversations/', {}).json['id']}/turns/"
 
 
-def test_question_that_names_an_adapter_uses_it_for_this_question_alone(engine: EngineTwin, olivia: Contract) -> None:
+def test_adapter_named_by_a_question_answers_that_question_only(engine: EngineTwin, olivia: Contract) -> None:
     engine.report = GOOD
     adapter = approve(olivia, train(olivia, add_facts(olivia)))
     place = begin(olivia)
