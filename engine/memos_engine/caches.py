@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 LONGEST_PREFIX_LIFE = 900.0  # seconds without use
@@ -82,12 +83,11 @@ def read_metadata(content: bytes) -> dict[str, Any]:
     if len(content) < 8 or length > min(len(content) - 8, 10_000_000):
         raise Unreadable("these bytes are no safetensors")
     try:
+        load(content)  # refuses other headers
         header = json.loads(content[8 : 8 + length])
-        found = header.get("__metadata__") or {}
-        load(content)
-    except Exception as failure:
+    except (SafetensorError, ValueError, KeyError) as failure:
         raise Unreadable("these bytes are no safetensors") from failure
-    return dict(found)
+    return dict(header.get("__metadata__") or {})
 
 
 def count_common(first: Sequence[int], second: Sequence[int]) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jinja2 import TemplateError
 from tokenizers.decoders import DecodeStream
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, GgufConfig
 
@@ -227,7 +228,7 @@ class Model:
             return str(
                 self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=replies)
             )
-        except Exception as failure:
+        except (TemplateError, TypeError, ValueError) as failure:  # also without a template
             raise BadRequest("the model's template does not take these messages") from failure
 
     def _tokenize(self, text: str) -> list[int]:

@@ -92,6 +92,21 @@ def test_prefixes_of_another_salt_are_not_used(model: Model) -> None:
     assert reply(model, [], "one")[1].cached_tokens == 0
 
 
+@pytest.mark.parametrize(
+    "header",
+    [b"[]", b"1", b'{"a": 1}', b'{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}}', b'{"__metadata__": []}'],
+)
+def test_bytes_that_are_no_safetensors_are_refused(header: bytes, client: TestClient) -> None:
+    content = len(header).to_bytes(8, "little") + header + bytes(1)
+    assert client.put("/v1/caches/one", content=content).status_code == 400
+
+
+def test_messages_that_the_template_refuses_are_refused(model: Model, client: TestClient) -> None:
+    for template in ("{{ raise_exception('no system') }}", "{{ messages + 1 }}", None):
+        model.tokenizer.chat_template = template
+        assert client.post("/v1/chat/completions", json={"messages": ASKED}).status_code == 400
+
+
 def make_cache(first: int, tokens: int = 32) -> Cache:
     part = torch.zeros(1, 2, tokens, 16)
     return Cache(tuple(range(first, first + tokens)), ((part, part),))
