@@ -170,6 +170,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys((f"memories/<uuid:memory_id>/{verb}/" for verb in ("copy", "promote")), "paths and layers"),
     "memories/<uuid:memory_id>/feedback/": "POST alone; shows what the caller sent",
     "memories/<uuid:memory_id>/recall/": "POST alone; leads back to the memory's page",
+    "memories/<uuid:memory_id>/erase/": "POST alone; leads to the list of memories",
     "memories/<uuid:memory_id>/unfuse/": "POST alone; leads back to the memory's page",
     "memories/fuse/": "POST alone; reads what the caller chose",
     "memories/<uuid:memory_id>/unfreeze/": "POST alone; leads back to the memory's page",

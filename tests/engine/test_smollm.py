@@ -1,55 +1,32 @@
 """Turns with a real language model: SmolLM2 on the local engine, where it is installed."""
 
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
-import httpx
 import pytest
 from django.test import override_settings
 
 from memos_web.config import LlmChoice
-from tests.harness.product import free_port, wait_until
+from tests.engine.served import NAME, TOKEN, is_served_here, serve_smollm
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.chat.rules import UNSUPPORTED
 
-ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = ROOT / "engine" / ".venv"  # its model is prepared there once, for all test runs
-
-pytestmark = [pytest.mark.full, pytest.mark.apart((ENVIRONMENT / ".filled").exists(), "make engine-environment")]
-NAME, TOKEN = "SmolLM2-135M-Instruct", "a token of this test"
-START_SECONDS = 300
+pytestmark = [pytest.mark.full, pytest.mark.apart(is_served_here(), "make engine-environment")]
+RULES = [
+    "Visitors leave their bags in the cloakroom beside the entrance before they enter the halls of the museum.",
+    "The museum closes at six, and the last guided tour begins at half past four in the great hall.",
+    "Photographs are allowed without a flash, except in the room of the watercolours on the second floor.",
+    "Children under twelve enter for free, if an adult is with them, on every day but the first Sunday.",
+]
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base address of a served SmolLM2."""
-    port = free_port()
-    log = tmp_path_factory.mktemp("smollm") / "log"
-    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "memos_engine", "--port", str(port)]
-    environ = {**os.environ, "MEMOS_DATA_DIR": str(ENVIRONMENT), "MEMOS_ENGINE_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}
-    with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=ROOT / "engine", stdout=output, stderr=output, env=environ)
-    try:
-        wait_until(
-            lambda: _answers(f"http://127.0.0.1:{port}/health"),
-            seconds=START_SECONDS,
-            why=log.read_text,
-            give_up=lambda: process.poll() is not None,
-        )
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url).status_code == 200
-    except httpx.TransportError:
-        return False
+    with serve_smollm(tmp_path_factory.mktemp("smollm") / "log", OMP_NUM_THREADS="1") as served:
+        yield served
 
 
 @pytest.fixture(autouse=True)
@@ -82,16 +59,10 @@ def test_statement_to_a_real_model_is_stored_by_patterns(alice: Contract) -> Non
 
 
 def test_block_enters_as_a_cache_and_no_longer_once_it_is_erased(alice: Contract) -> None:
-    rules = [
-        "Visitors leave their bags in the cloakroom beside the entrance before they enter the halls of the museum.",
-        "The museum closes at six, and the last guided tour begins at half past four in the great hall.",
-        "Photographs are allowed without a flash, except in the room of the watercolours on the second floor.",
-        "Children under twelve enter for free, if an adult is with them, on every day but the first Sunday.",
-    ]
-    ids = [alice.add(rule)["id"] for rule in rules]
+    ids = [alice.add(rule)["id"] for rule in RULES]
     run_jobs()
     persona = alice.get("me/").json["personas"][0]["id"]
-    body = {"memory_ids": ids, "title": "House rules", "persona_id": persona}
+    body = {"memory_ids": ids, "title": "House rules", "persona": persona}
     job = alice.post("forms/", body).json["job"]["id"]
     run_jobs()
     done = alice.get(f"jobs/{job}/").json
@@ -107,3 +78,31 @@ def test_block_enters_as_a_cache_and_no_longer_once_it_is_erased(alice: Contract
     run_jobs()
     again = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
     assert alice.post(again, asked).json["usage"]["cached_tokens"] < form["tokens"]
+
+
+def test_chat_through_a_cache_shows_and_prices_cached_tokens_and_charts_what_each_turn_saved(
+    address: str, world: World, olivia: Contract
+) -> None:
+    """Through a tenant's own endpoint, which is the engine's."""
+    ids = [olivia.add(rule)["id"] for rule in RULES]
+    run_jobs()
+    with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
+        body = {"model": NAME, "address": address, "key": TOKEN, "prompt_price": "100", "cached_price": "1"}
+        assert olivia.post("models/", body).status == 201
+        persona = olivia.get("me/").json["personas"][0]["id"]
+        olivia.post("forms/", {"memory_ids": ids, "title": "House rules", "persona": persona})
+        run_jobs()
+        (form,) = olivia.get("forms/").json["results"]
+        conversation = olivia.post("conversations/", {}).json["id"]
+        questions = ("When does the museum close?", "Where do visitors leave their bags?", "Who enters for free?")
+        turns = [olivia.post(f"conversations/{conversation}/turns/", {"content": asked}).json for asked in questions]
+    for turn in turns:
+        usage = turn["usage"]
+        assert usage["cached_tokens"] >= form["tokens"] - 1
+        expected = (100 * (usage["prompt_tokens"] - usage["cached_tokens"]) + usage["cached_tokens"]) / 1_000_000
+        assert abs(float(turn["cost"]["amount"]) - expected) < 0.000001
+    page = signed_in(world.olivia).get(f"/chat/{conversation}/turns/{turns[-1]['id']}/why/").content.decode()
+    assert "As a cache, at the head of the prompt: mounted; the first word comes after" in page
+    chart = " ".join(page.partition('<ol class="saved-turns">')[2].partition("</ol>")[0].split())
+    for turn in turns:
+        assert f"{turn['usage']['cached_tokens']} of {turn['usage']['prompt_tokens']} tokens" in chart

@@ -20,6 +20,7 @@ from governance.versions import read_versions
 from governance.web.pages import draw, form_page, post_page, see_other
 from vault.cubes.lookup import locate_readable
 from vault.cubes.moves_and_rollbacks import cube_change_ask
+from vault.cubes.services import cube_purge
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.listing.selectors import paths_list
@@ -169,6 +170,14 @@ def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
         actor=actor, cube_id=memory_id, to=State.ACTIVATED, expected_versions=read_expected_versions(request.POST)
     )
     return _redirect_with_message(request, memory_id, _("Recalled from the archive"))
+
+
+@post_page
+def erase(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """Erase a deleted memory for good, with what was made of it."""
+    cube_purge(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))
+    request.session["undo"] = {"words": _("Erased for good"), "action": "", "ids": [], "next": ""}
+    return see_other(f"{reverse('memories')}?inactive=true")
 
 
 @post_page

@@ -119,6 +119,7 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/split/", memory_operations.split, name="memory_split"),
     path("memories/<uuid:memory_id>/promote/", memory_operations.promote, name="memory_promote"),
     path("memories/<uuid:memory_id>/copy/", memory_operations.copy, name="memory_copy"),
+    path("memories/<uuid:memory_id>/erase/", memory_operations.erase, name="memory_erase"),
     path("memories/<uuid:memory_id>/recall/", memory_operations.recall, name="memory_recall"),
     path("memories/<uuid:memory_id>/feedback/", memory_operations.feedback, name="memory_feedback"),
     path("memories/<uuid:memory_id>/unfuse/", memory_operations.unfuse, name="memory_unfuse"),
