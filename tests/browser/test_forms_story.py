@@ -48,12 +48,12 @@ def tell(page: Page, question: str) -> Locator:
 
 def train(page: Page) -> None:
     page.goto("/forms/")
-    page.get_by_label("Name").fill("Knows our house")
-    page.get_by_label("Namespace").fill("/team/handbook")
-    page.get_by_label("Kind").select_option("parameter")
+    page.get_by_label("Name", exact=True).fill("Knows our house")
+    page.get_by_label("Namespace", exact=True).fill("/team/handbook")
+    page.get_by_label("Kind", exact=True).select_option("parameter")
     submit(page.get_by_role("button", name="Dry run"))
     expect(page.get_by_role("status").first).to_contain_text("s of training and examination at most")
-    submit(page.get_by_role("button", name="Make"))
+    submit(page.get_by_role("button", name="Make", exact=True))
     page.get_by_role("link", name="Show in Forms").click(timeout=TRAINING)
 
 
@@ -64,7 +64,7 @@ def allow(page: Page) -> None:
     page.get_by_label("Name", exact=True).fill("Limits of the house")
     page.get_by_label("General prompts answered as before, at least").fill("0.3")
     page.get_by_label("Perplexity on neutral text, at most").fill("1.5")
-    submit(page.get_by_role("button", name="Save"))
+    submit(page.get_by_role("button", name="Save", exact=True))
 
 
 def erase(page: Page, path: str) -> None:

@@ -20,7 +20,7 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.jobs.services import job_create, job_waits
 from governance.models import Persona
-from governance.vocabulary import Permission, Topic, Verb, Weight
+from governance.vocabulary import Permission, PersonaKind, Topic, Verb, Weight
 from vault.conversion.proposal_rules import Frequent, ProposalSettings, basis_of, find_frequent
 from vault.conversion.proposals import OBJECT_TYPE, TITLE
 from vault.forms.costs import engine_costs
@@ -111,10 +111,12 @@ def _record(actor: Actor, verb: Verb, row: FormProposal) -> None:
 def _propose_caches(actor: Actor, chosen: ProposalSettings, measures: Measures) -> list[FormProposal]:
     mounted = MemoryForm.objects.filter(tenant_id=actor.tenant_id, persona=OuterRef("id"))
     usable = mounted.filter(cube__type=MemoryType.ACTIVATION).exclude(is_stale())
-    personas = Persona.objects.filter(~Exists(usable), tenant_id=actor.tenant_id)
+    here = Persona.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("id")
+    own = here.filter(kind=PersonaKind.USER).order_by("member", "id").distinct("member")
+    default = set(own.values_list("id", flat=True))
     found = []
-    for persona in personas.order_by("id"):
-        turns = _load_turns(persona, chosen.turns)
+    for persona in here.filter(~Exists(usable)):
+        turns = _load_turns(persona, chosen.turns, is_default=persona.id in default)
         stable = _load_stable(actor, {memory_id for turn in turns for memory_id in turn}, chosen.stable_days)
         places = {memory_id: cube.namespace_id for memory_id, cube in stable.items()}
         tokens = {memory_id: cube.token_count for memory_id, cube in stable.items()}
@@ -124,9 +126,12 @@ def _propose_caches(actor: Actor, chosen: ProposalSettings, measures: Measures) 
     return found
 
 
-def _load_turns(persona: Persona, most: int) -> list[frozenset[UUID]]:
-    """Return the memories that entered the prompts of the last turns with a persona."""
+def _load_turns(persona: Persona, most: int, *, is_default: bool) -> list[frozenset[UUID]]:
+    """Return the memories that entered the prompts of the last turns with a persona. is_default: it is the first of its
+    member, so that conversations without a persona are its own."""
     here = Q(conversation__persona=persona) | Q(conversation__agent_persona=persona)
+    if is_default:
+        here |= Q(conversation__persona=None, conversation__member=persona.member_id)
     rows = Turn.objects.filter(here, tenant_id=persona.tenant_id).order_by("-id").values_list("retrieved", flat=True)
     return [frozenset(UUID(item["memory_id"]) for item in retrieved if item["marker"]) for retrieved in rows[:most]]
 
