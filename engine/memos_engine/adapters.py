@@ -29,6 +29,7 @@ TOGETHER = 18  # questions of an examination that are asked in one batch
 LONGEST_ANSWER, LONGEST_GENERAL = 40, 20  # tokens
 SPARE = 8  # tokens of a reply around a trained answer
 LEAST_OVERLAP = 0.3  # of the words of two replies that have the same sense
+STATED = {"r", "lora_alpha", "target_modules", "layers_to_transform", "layers_pattern"}  # settings in the metadata
 Held = tuple[torch.Tensor, torch.Tensor]  # tokens, and the base's logarithms of what follows each of them
 KNOWN_LOSS = 0.03  # of a step's answers: they are known
 
@@ -184,10 +185,7 @@ def load_adapter(model: Model, name: str, content: bytes) -> None:
     metadata = read_metadata(content)
     if metadata.get("fingerprint") != model.fingerprint or metadata.get("format") != FORMAT:
         raise Unreadable("the adapter is of another model")
-    try:
-        config = LoraConfig(lora_dropout=0.0, **json.loads(metadata["config"]))
-    except (KeyError, TypeError, ValueError) as failure:
-        raise Unreadable("the adapter's settings cannot be read") from failure
+    config = _read_config(metadata)
     unload_adapter(model, name)
     if isinstance(model.model, PeftModel):
         model.model.add_adapter(name, config)
@@ -198,6 +196,20 @@ def load_adapter(model: Model, name: str, content: bytes) -> None:
     if result.unexpected_keys:
         unload_adapter(model, name)
         raise Unreadable("the adapter has other layers than the model")
+
+
+def _read_config(metadata: dict[str, Any]) -> LoraConfig:
+    """Return the settings of an adapter. Only those that a training writes: others of PEFT name modules to import.
+
+    Raises Unreadable.
+    """
+    try:
+        stated = json.loads(metadata["config"])
+        if stated.keys() != STATED:
+            raise Unreadable("the adapter has other settings than a training writes")
+        return LoraConfig(lora_dropout=0.0, **stated)
+    except (AttributeError, KeyError, TypeError, ValueError) as failure:
+        raise Unreadable("the adapter's settings cannot be read") from failure
 
 
 def unload_adapter(model: Model, name: str) -> bool:

@@ -97,11 +97,12 @@ def test_cancelled_training_leaves_nothing(client: TestClient, engine: Engine) -
     assert client.get("/v1/adapters/one").status_code == 404
 
 
-@pytest.mark.parametrize("kind", ["pickle", "cut", "of another model"])
+@pytest.mark.parametrize("kind", ["pickle", "cut", "of another model", "names a module"])
 def test_bytes_that_are_no_adapter_of_the_model_are_refused(kind: str, client: TestClient, model: Model) -> None:
     content = train(client)
     other = content.replace(model.fingerprint.encode(), b"0" * 64)
-    bad = {"pickle": pickle.dumps([1]), "cut": content[:-8], "of another model": other}[kind]
+    named = content.replace(b"layers_pattern", b"megatron_core_")  # which PEFT would import
+    bad = {"pickle": pickle.dumps([1]), "cut": content[:-8], "of another model": other, "names a module": named}[kind]
     assert client.put("/v1/adapters/bad", content=bad).status_code == 400
     assert client.get("/v1/adapters/bad").status_code == 404
 

@@ -80,6 +80,7 @@ def test_handbook_becomes_an_adapter_and_the_answer_of_an_erased_page_is_gone(
     server: RunningServer, visit: OpenVisit
 ) -> None:
     page = visit().page
+    page.set_default_timeout(ANSWER)  # the first call measures the engine
     paths = [memory_add(server, content=text, namespace="/team/handbook") for text in PAGES]
     train(page)
     adapter = page.locator("li", has=page.get_by_text("Knows our house"))

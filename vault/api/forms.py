@@ -90,6 +90,7 @@ class FormSchema(Schema):
     misses = serializers.ListField(
         child=serializers.CharField(), help_text="The limits in force that the examination misses: it is not used."
     )
+    pack = serializers.CharField(help_text="The pack that brought an adapter; empty for an own one.")
     approved_by = serializers.UUIDField(allow_null=True)
     approved_at = serializers.DateTimeField(allow_null=True)
     uses = serializers.IntegerField()

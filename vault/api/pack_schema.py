@@ -85,6 +85,10 @@ class VersionInput(ChoiceInput):
         max_length=MOST_ACCEPTED,
         help_text="What may leave of `undecided` of the preview.",
     )
+    adapter = serializers.UUIDField(
+        required=False,
+        help_text="Id in `forms/` of an approved adapter: it leaves with the memories that it was trained on.",
+    )
     preview_read = serializers.BooleanField(
         required=False,
         help_text="True: a person has read the preview of all that leaves. Only then a pack says `de-identified`.",

@@ -226,4 +226,5 @@ def _version_draft(body: dict[str, Any]) -> VersionDraft:
         filters=body.get("filters"),
         changelog=body.get("changelog", ""),
         rules=rules,
+        adapter=body.get("adapter"),
     )

@@ -181,7 +181,7 @@ def payload_forget(actor: Actor, cube: Cube) -> None:
     for form in MemoryForm.objects.filter(tenant_id=cube.tenant_id, cube_id=cube.id):
         emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(form.id), "numbers": [0]})
         parents = [str(parent) for parent in form.parents]
-        payload = {"form": str(form.id), "kind": cube.type, "parents": parents}
+        payload = {"form": str(form.id), "kind": cube.type, "parents": parents, "pack": form.pack}
         emit(actor=actor, topic=Topic.FORMS_DROPPED, payload=payload)
         form.delete()
 

@@ -15,6 +15,7 @@ from governance.errors import Conflict, FieldError, Invalid
 from governance.ids import uuid7
 from governance.jobs.kinds import JobCancelled, JobRun, Step
 from governance.jobs.registry import handler
+from governance.models import Persona
 from governance.personas.lookup import persona_locate, persona_target
 from governance.vocabulary import Permission, Topic, Weight
 from vault.chat.rules import block_prompt
@@ -47,6 +48,8 @@ class MadePayload:
     subjects: tuple[UUID, ...] = ()
     costs: dict[str, Any] = field(default_factory=dict)
     report: dict[str, Any] | None = None
+    pack: str = ""
+    pack_digest: str = ""
 
 
 @handler(Topic.FORM_BUILD, weight=Weight.BACKGROUND, permission=Permission.MEMORY_CREATE)
@@ -156,24 +159,38 @@ def form_store(actor: Actor, settings: Any, title: str, block: OpenedBlock, made
         persona = persona_locate(actor, UUID(settings["persona"])) if settings["persona"] else None
         if persona is not None:
             authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
-        (added,) = cubes_add(actor=actor, drafts=[_make_draft(title, MemoryType(settings["kind"]), parents)])
-        form = MemoryForm(
-            id=made.form_id,
-            tenant_id=actor.tenant_id,
-            cube=added.cube,
-            model=made.model.name,
-            fingerprint=made.model.fingerprint,
-            digest=hashlib.sha256(made.sealed).digest(),
-            length=len(made.sealed),
-            tokens=made.tokens,
-            seconds=made.seconds,
-            parents=[cube.id for cube in parents],
-            subjects=list(made.subjects),
-            persona=persona if settings["kind"] == MemoryType.ACTIVATION else None,
-            costs=made.costs,
-            report=made.report,
-        )
-        form.save(force_insert=True)
+        kind = MemoryType(settings["kind"])
+        return form_insert(actor, kind, title, parents, made, persona if kind == MemoryType.ACTIVATION else None)
+
+
+def form_insert(
+    actor: Actor, kind: MemoryType, title: str, parents: Sequence[Cube], made: MadePayload, persona: Persona | None
+) -> MemoryForm:
+    """Store the memory that a payload is, and its row. The caller has checked the parents. Use inside `acting`.
+
+    Raises Forbidden. Writes: as `cubes_add`; MemoryForm.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    (added,) = cubes_add(actor=actor, drafts=[_make_draft(title, kind, parents)])
+    form = MemoryForm(
+        id=made.form_id,
+        tenant_id=actor.tenant_id,
+        cube=added.cube,
+        model=made.model.name,
+        fingerprint=made.model.fingerprint,
+        digest=hashlib.sha256(made.sealed).digest(),
+        length=len(made.sealed),
+        tokens=made.tokens,
+        seconds=made.seconds,
+        parents=[cube.id for cube in parents],
+        subjects=list(made.subjects),
+        persona=persona,
+        costs=made.costs,
+        report=made.report,
+        pack=made.pack,
+        pack_digest=made.pack_digest,
+    )
+    form.save(force_insert=True)
     return form
 
 

@@ -19,7 +19,8 @@ TITLE = "Trained anew"  # the former title may tell of what was erased
 
 def forms_drop(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Remove erased caches and adapters from the engine, and ask for the training of what adapters had beside what was
-    erased. An adapter that a person erased, while all its memories are there, is not trained anew.
+    erased. An adapter that a person erased, while all its memories are there, is not trained anew. Neither is that of a
+    pack, whose publisher offers the next.
 
     Raises ProviderUnavailable. Writes: Job …, AuditEntry …, OutboxEvent ….
     """
@@ -33,7 +34,7 @@ def forms_drop(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
     def write() -> None:
         for payload in payloads:
-            if payload.get("kind") == MemoryType.PARAMETER:
+            if payload.get("kind") == MemoryType.PARAMETER and not payload.get("pack"):
                 _train_anew(actor, payload)
 
     return write

@@ -54,6 +54,7 @@ class FormView:
     saved_tokens: int
     saved_seconds: float
     created_at: datetime
+    pack: str = ""  # that brought it
     examination: ExaminationRule | None = None
     misses: tuple[str, ...] = ()
 
@@ -228,6 +229,7 @@ def _make_view(row: Any, memory: CubeView) -> FormView:
         saved_tokens=row.saved_tokens,
         saved_seconds=row.saved_seconds,
         created_at=row.created_at,
+        pack=row.pack,
         examination=find_examination(row) if is_adapter else None,
         misses=find_misses(row) if is_adapter else (),
     )

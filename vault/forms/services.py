@@ -104,6 +104,21 @@ def adapter_request(*, actor: Actor, form_id: UUID) -> MountedAdapter:
         return MountedAdapter(row, handle_of(row.tenant_id, row.id))
 
 
+def adapter_export(*, actor: Actor, form_id: UUID) -> tuple[MemoryForm, str]:
+    """Return an approved adapter that may leave the tenant, and its title: it was trained on memories about nobody.
+
+    Raises as `adapter_request`; Conflict if one of its memories is about a data subject, or it came with a pack.
+    """
+    authorize(actor, Permission.STORE_MANAGE)
+    with acting(actor):
+        form = adapter_request(actor=actor, form_id=form_id).form
+        if form.subjects:
+            raise Conflict("The adapter was trained on memories about people, whom no statement of a pack covers.")
+        if form.pack:
+            raise Conflict("The adapter came with another pack.")
+        return form, form_get(actor=actor, form_id=form_id).title
+
+
 def _refuse_unapproved(row: MemoryForm) -> None:
     """Raise Conflict for an adapter that nobody approved, or that misses a limit that is in force by now."""
     if row.cube.type != MemoryType.PARAMETER:
@@ -149,14 +164,19 @@ def form_remove(*, actor: Actor, form_id: UUID) -> None:
 
 
 def form_locate(actor: Actor, form_id: UUID) -> MemoryForm:
-    """Return a locked cache or adapter that the actor may change. Raises NotFound; Forbidden; Held."""
+    """Return a locked cache or adapter that the actor may change. That of a pack is in a read-only namespace, and may
+    be mounted and approved all the same.
+
+    Raises NotFound; Forbidden; Held.
+    """
     authorize(actor, Permission.MEMORY_UPDATE)
     mine = Cube.objects.visible_to(actor).values("id")
     rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, id=form_id, cube_id__in=mine)
     row = rows.select_related("cube__namespace").select_for_update(of=("self",)).first()
     if row is None:
         raise NotFound
-    authorize(actor, Permission.MEMORY_UPDATE, cube_target(row.cube))
+    if not row.pack:
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(row.cube))
     refuse_held(actor, [row.cube_id])
     return row
 

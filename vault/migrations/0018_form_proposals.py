@@ -1,4 +1,4 @@
-"""Proposals to make caches and adapters of memories, or to give them up."""
+"""Proposals to make caches and adapters of memories, or to give them up, and adapters of packs."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
@@ -31,6 +31,12 @@ class Migration(migrations.Migration):
             job_id=models.UUIDField(null=True),
             decided_by=models.UUIDField(null=True),
             decided_at=models.DateTimeField(null=True),
+        ),
+        migrations.AddField(
+            "memoryform", "pack", models.CharField(max_length=130, blank=True, default="", db_default="")
+        ),
+        migrations.AddField(
+            "memoryform", "pack_digest", models.CharField(max_length=64, blank=True, default="", db_default="")
         ),
         run(tenant_table("vault_formproposal", ALL, {}, {"persona_id": "governance_persona"})),
     ]

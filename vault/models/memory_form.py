@@ -14,7 +14,8 @@ class MemoryForm(TenantModel):
 
     fingerprint: of the model that it is for. digest, length: of the sealed bytes. parents: the memories, in the order
     of the block; their versions are rows of CubeSource. subjects: the data subjects of the parents, under whose keys
-    the payload is sealed, one inside the other. persona: on which it is mounted. costs: measured, in seconds.
+    the payload is sealed, one inside the other. persona: on which it is mounted. costs: measured, in seconds. pack,
+    pack_digest: of the pack that brought an adapter, and of the adapter in its file.
     """
 
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
@@ -37,6 +38,8 @@ class MemoryForm(TenantModel):
     uses = models.PositiveIntegerField(default=0, db_default=0)
     saved_tokens = models.BigIntegerField(default=0, db_default=0)
     saved_seconds = models.FloatField(default=0.0, db_default=0.0)
+    pack = models.CharField(max_length=130, blank=True, default="", db_default="")
+    pack_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "cube"], name="form_is_one_for_cube")]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
 from typing import IO, Annotated, Any, ClassVar, Literal, NoReturn, Self
 from uuid import UUID
 
@@ -27,10 +28,12 @@ from vault.vocabulary import SemanticType
 FORMAT: Literal["mempack/1"] = "mempack/1"
 MINIMUM_PRODUCT = "0.1.0"  # the first release that reads this format
 MINIMUM_WITH_SAID = "0.2.0"  # the first that reads `said_at`
-MANIFEST, MEMORIES = "manifest.json", "memories.jsonl"
+MINIMUM_WITH_ADAPTER = "0.3.0"  # the first that reads an adapter
+MANIFEST, MEMORIES, ADAPTER = "manifest.json", "memories.jsonl", "adapter.safetensors"
 LARGEST_FILE = 16 * 1024 * 1024  # bytes
 LARGEST_MANIFEST = 2 * 1024 * 1024
 LARGEST_MEMORIES = 24 * 1024 * 1024
+LARGEST_ADAPTER = 14 * 1024 * 1024
 LARGEST_LINE = 256 * 1024
 MOST_MEMORIES = 10_000
 LONGEST_CONTENT, LONGEST_TITLE = 32_000, 500  # characters of a memory
@@ -114,6 +117,23 @@ def state_data_subjects(done: DeIdentification | None) -> DataSubjects:
 
 
 @dataclass(frozen=True)
+class AdapterStatement:
+    """The signed statement of the adapter in a file: the memories of the pack that it was trained on, none of them
+    about a data subject. digest: SHA-256 of the entry. fingerprint: of the model. report: of its examination.
+    """
+
+    title: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)]
+    model: Label
+    fingerprint: Digest
+    digest: Digest
+    memories: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=200)]
+    report: Annotated[Mapping[Short, Annotated[float, Field(allow_inf_nan=False)]], Field(max_length=50)]
+    data_subjects: Literal["none"] = "none"
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The signed part of a pack file.
 
@@ -144,6 +164,7 @@ class Manifest:
     alternatives: Annotated[Mapping[str, Digest], Field(max_length=MOST_MEMORIES)] = field(
         default_factory=dict, repr=False
     )
+    adapter: AdapterStatement | None = None
     public_key: Hex = ""
     signature: Hex = ""
 
@@ -156,12 +177,15 @@ class Manifest:
         return canonical(stated)
 
     def as_stored(self) -> dict[str, Any]:
-        """Return the fields as a file stores them: `alternatives` and `de_identification` only if there are any."""
+        """Return the fields as a file stores them: `adapter`, `alternatives` and `de_identification` only if there are
+        any."""
         stated: dict[str, Any] = _MANIFEST.dump_python(self, mode="json")
         if self.de_identification is None:
             del stated["de_identification"]
         if not self.alternatives:
             del stated["alternatives"]
+        if self.adapter is None:
+            del stated["adapter"]
         return stated
 
     @property
@@ -182,6 +206,7 @@ class Pack:
 
     manifest: Manifest
     items: tuple[Item, ...] = field(repr=False)
+    adapter: bytes = field(default=b"", repr=False)  # safetensors; empty without one
 
 
 _ITEM: TypeAdapter[Item] = TypeAdapter(Item)
@@ -248,14 +273,22 @@ class PackWriter:
             raise Invalid(f"A pack holds at most {MOST_MEMORIES} memories and {LARGEST_MEMORIES} bytes of text.")
         return self._sink.take()
 
-    def close(self, stated: Mapping[str, Any], *, public_key: bytes, sign: Callable[[bytes], bytes]) -> bytes:
-        """Return the last bytes, with the signed manifest. stated: its fields except counts, digests, the minimum
-        version and the signature.
+    def close(
+        self, stated: Mapping[str, Any], *, public_key: bytes, sign: Callable[[bytes], bytes], adapter: bytes = b""
+    ) -> bytes:
+        """Return the last bytes, with the adapter and the signed manifest. stated: its fields except counts, digests,
+        the minimum version and the signature.
         """
         self._lines.close()
+        if adapter:
+            self._archive.writestr(_make_entry(ADAPTER), adapter)
         unsigned = {
             **stated,
-            "minimum_product_version": MINIMUM_WITH_SAID if self._has_said else MINIMUM_PRODUCT,
+            "minimum_product_version": MINIMUM_WITH_ADAPTER
+            if adapter
+            else MINIMUM_WITH_SAID
+            if self._has_said
+            else MINIMUM_PRODUCT,
             "format": FORMAT,
             "count": len(self._digests),
             "digest": _combine_digests(self._digests.values())
@@ -292,11 +325,22 @@ class _Sink(io.RawIOBase):
 
 
 def file_write(
-    stated: Mapping[str, Any], items: Sequence[Item], *, public_key: bytes, sign: Callable[[bytes], bytes]
+    stated: Mapping[str, Any],
+    items: Sequence[Item],
+    *,
+    public_key: bytes,
+    sign: Callable[[bytes], bytes],
+    adapter: bytes = b"",
 ) -> bytes:
-    """Return the file of these memories. stated: as in `PackWriter.close`. Raises Invalid if the pack is too large."""
+    """Return the file of these memories and an adapter. stated: as in `PackWriter.close`.
+
+    Raises Invalid if the pack is too large.
+    """
     with PackWriter() as writer:
-        return writer.add(items) + writer.close(stated, public_key=public_key, sign=sign)
+        content = writer.add(items) + writer.close(stated, public_key=public_key, sign=sign, adapter=adapter)
+    if len(adapter) > LARGEST_ADAPTER or len(content) > LARGEST_FILE:
+        raise Invalid(f"A pack has at most {LARGEST_FILE} bytes, and its adapter at most {LARGEST_ADAPTER}.")
+    return content
 
 
 def file_copy(pack: Pack, items: Sequence[Item]) -> bytes:
@@ -304,6 +348,8 @@ def file_copy(pack: Pack, items: Sequence[Item]) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_make_entry(MEMORIES), b"".join(encode_line(item) + b"\n" for item in items))
+        if pack.adapter:
+            archive.writestr(_make_entry(ADAPTER), pack.adapter)
         archive.writestr(_make_entry(MANIFEST), canonical(pack.manifest.as_stored()))
     return target.getvalue()
 
@@ -318,9 +364,25 @@ def file_read(content: bytes) -> Pack:
             manifest = _read_manifest(_read_bounded(archive, entries[MANIFEST], LARGEST_MANIFEST))
             with archive.open(entries[MEMORIES]) as lines:
                 items = _read_items(lines, manifest)
+            adapter = _read_adapter(archive, entries.get(ADAPTER), manifest)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as error:
         raise PackInvalid("The file is no readable zip of a manifest and memories.") from error
-    return Pack(manifest, items)
+    return Pack(manifest, items, adapter)
+
+
+def _read_adapter(archive: zipfile.ZipFile, entry: zipfile.ZipInfo | None, manifest: Manifest) -> bytes:
+    """Return the adapter, if the manifest states one with this digest, of memories of the pack."""
+    stated = manifest.adapter
+    if entry is None and stated is None:
+        return b""
+    if entry is None or stated is None:
+        _refuse_file(f"{ADAPTER} and the manifest's `adapter` belong together.")
+    content = _read_bounded(archive, entry, LARGEST_ADAPTER)
+    if hashlib.sha256(content).hexdigest() != stated.digest:
+        _refuse_file("The adapter has another digest than the manifest.")
+    if not {str(memory_id) for memory_id in stated.memories} <= manifest.digests.keys():
+        _refuse_file("The adapter was trained on memories that the pack does not have.")
+    return content
 
 
 def _make_entry(name: str) -> zipfile.ZipInfo:
@@ -331,10 +393,10 @@ def _make_entry(name: str) -> zipfile.ZipInfo:
 
 
 def _read_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the two entries by name. They must be plain files within their limits that do not overlap."""
+    """Return the entries by name. They must be plain files within their limits that do not overlap."""
     found = archive.infolist()
-    if sorted(entry.filename for entry in found) != [MANIFEST, MEMORIES]:
-        _refuse_file(f"It must hold {MANIFEST} and {MEMORIES}, and nothing else.")
+    if sorted(entry.filename for entry in found) not in ([MANIFEST, MEMORIES], [ADAPTER, MANIFEST, MEMORIES]):
+        _refuse_file(f"It must hold {MANIFEST} and {MEMORIES}, perhaps {ADAPTER}, and nothing else.")
     for entry, largest in ((entry, _largest_size(entry.filename)) for entry in found):
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if kind not in {0, stat.S_IFREG} or entry.is_dir():
@@ -345,14 +407,14 @@ def _read_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipI
             _refuse_file("An entry is neither stored nor deflated.")
         if entry.file_size > largest or entry.compress_size > size:
             _refuse_file(f"{entry.filename} has more than {largest} bytes.")
-    first, second = sorted(found, key=lambda entry: entry.header_offset)
-    if first.header_offset + first.compress_size > second.header_offset:
-        _refuse_file("Its entries overlap.")
+    for first, second in pairwise(sorted(found, key=lambda entry: entry.header_offset)):
+        if first.header_offset + first.compress_size > second.header_offset:
+            _refuse_file("Its entries overlap.")
     return {entry.filename: entry for entry in found}
 
 
 def _largest_size(name: str) -> int:
-    return LARGEST_MANIFEST if name == MANIFEST else LARGEST_MEMORIES
+    return {MANIFEST: LARGEST_MANIFEST, ADAPTER: LARGEST_ADAPTER}.get(name, LARGEST_MEMORIES)
 
 
 def _read_bounded(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, largest: int) -> bytes:

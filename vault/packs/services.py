@@ -1,8 +1,9 @@
 """Packs and their versions: create, build as a job, deprecate, yank, remove."""
 
+import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -28,11 +29,14 @@ from vault.cubes.filters import filter_read, filter_refuse_empty, message_condit
 from vault.cubes.selectors import cubes_read
 from vault.deidentification.deidentifier import PersonFacts
 from vault.deidentification.people import People, facts_of_people, people_of, unite_facts
+from vault.forms.payloads import payload_decode, payload_open
+from vault.forms.services import adapter_export
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.excerpts import preview_seal, trial_seal
 from vault.packs.files import (
     MOST_MEMORIES,
+    AdapterStatement,
     DeIdentification,
     file_read,
     file_write,
@@ -56,7 +60,7 @@ from vault.packs.scan import (
 from vault.packs.wordings import Wordings, wordings_seal
 from vault.providers.ports import ProviderUnavailable
 from vault.retrieval.queries import SHOWN
-from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule
+from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +96,7 @@ class VersionDraft:
     filters: Mapping[str, Any] | None = field(default=None, repr=False)
     changelog: str = ""
     rules: LeavingRules = BLOCKING
+    adapter: UUID | None = None  # of the caller's forms, trained on chosen memories
 
 
 def pack_create(*, actor: Actor, draft: PackDraft) -> Pack:
@@ -159,6 +164,8 @@ def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobVie
         _check_choice(draft)
         check_own_texts(actor, pack, {"changelog": draft.changelog})
         _select_memories(actor, draft)
+        if draft.adapter is not None:
+            adapter_export(actor=actor, form_id=draft.adapter)
         replaceable = PackVersion.objects.filter(pack=pack, number=draft.number, state=PackState.BLOCKED)
         replaceable.delete()
         row = PackVersion(
@@ -237,11 +244,13 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
     done = state_deidentification(decided, draft.rules)
     report["data_subjects"] = state_data_subjects(done)
     report["de_identification"] = asdict(done) if done else None
-    is_ready = not is_blocked(report) and any(leaving.item for leaving in decided)
+    adapter = _open_adapter(run.actor, draft.adapter, decided) if draft.adapter else None
+    report["adapter"] = adapter.fault if adapter else ""
+    is_ready = not is_blocked(report) and not report["adapter"] and any(leaving.item for leaving in decided)
     _fill_version(row, decided, report)
     wordings = _collect_wordings(decided) if is_ready else {}
     with acting(run.system):
-        content = _write_file(row, decided, wordings, done) if is_ready else b""
+        content = _write_file(row, decided, wordings, done, adapter) if is_ready else b""
     row.wordings = wordings_seal(row, wordings)
     row.state = PackState.READY if is_ready else PackState.BLOCKED
     row.size = len(content)
@@ -257,6 +266,40 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         return Step(done=len(decided), total=len(decided), result={"version": str(row.id), "state": str(row.state)})
 
     return write
+
+
+@dataclass(frozen=True)
+class _LeavingAdapter:
+    """An adapter as it leaves. fault: why it cannot leave with this version."""
+
+    statement: AdapterStatement | None = None
+    content: bytes = field(default=b"", repr=False)
+    fault: str = ""
+
+
+def _open_adapter(actor: Actor, form_id: UUID, decided: Sequence[Leaving]) -> _LeavingAdapter:
+    """Return an adapter as it leaves. Each of its memories must leave with the pack, unchanged.
+
+    Raises as `adapter_export`; ProviderUnavailable.
+    """
+    form, title = adapter_export(actor=actor, form_id=form_id)
+    unchanged = {leaving.cube_id: leaving.item for leaving in decided if leaving.treatment is Treatment.AS_IS}
+    items = [item for cube_id in form.parents if (item := unchanged.get(cube_id))]
+    if len(items) < len(form.parents):
+        return _LeavingAdapter(fault="memories")
+    payload = payload_open(form)
+    if payload is None:
+        return _LeavingAdapter(fault="erased")
+    content = payload_decode(payload)[1]
+    statement = AdapterStatement(
+        title=title,
+        model=form.model,
+        fingerprint=form.fingerprint,
+        digest=hashlib.sha256(content).hexdigest(),
+        memories=tuple(item.id for item in items),
+        report=form.report or {},
+    )
+    return _LeavingAdapter(statement, content)
 
 
 def _gather_people(actor: Actor, ids: list[UUID], rules: LeavingRules) -> People:
@@ -340,6 +383,7 @@ def _encode_request(draft: VersionDraft) -> dict[str, Any]:
         "names": list(draft.rules.names),
         "accepted": sorted(draft.rules.accepted),
         "is_read": draft.rules.is_read,
+        "adapter": str(draft.adapter) if draft.adapter else "",
     }
 
 
@@ -352,6 +396,7 @@ def _decode_request(run: JobRun, row: PackVersion) -> VersionDraft:
         number=row.number,
         ids=tuple(UUID(cube_id) for cube_id in asked["ids"]),
         filters=asked["filters"],
+        adapter=UUID(asked["adapter"]) if asked.get("adapter") else None,
         rules=LeavingRules(
             FindingRule(asked["findings"]),
             SubjectRule(asked["subjects"]),
@@ -381,7 +426,11 @@ def _collect_wordings(decided: list[Leaving]) -> dict[UUID, Wordings]:
 
 
 def _write_file(
-    row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID, Wordings], done: DeIdentification | None
+    row: PackVersion,
+    decided: list[Leaving],
+    wordings: Mapping[UUID, Wordings],
+    done: DeIdentification | None,
+    adapter: _LeavingAdapter | None,
 ) -> bytes:
     pack, key = row.pack, signing_key()
     stated = {
@@ -390,6 +439,7 @@ def _write_file(
         "created_at": database_now(),
         "data_subjects": state_data_subjects(done),
         "de_identification": done,
+        "adapter": adapter.statement if adapter else None,
         **{name: getattr(pack, name) for name in ("title", "description", "readme", "licence", "topic")},
         **{name: tuple(getattr(pack, name)) for name in ("authors", "keywords")},
         "languages": tuple(row.languages),
@@ -397,7 +447,8 @@ def _write_file(
     items = [leaving.item for leaving in decided if leaving.item is not None]
     seconds = [replace(item, content=wordings[item.id].content) for item in items if item.id in wordings]
     stated["alternatives"] = {str(item.id): item_digest(item) for item in seconds}
-    return file_write(stated, items, public_key=key.public_key(), sign=key.sign)
+    content = adapter.content if adapter else b""
+    return file_write(stated, items, public_key=key.public_key(), sign=key.sign, adapter=content)
 
 
 def _make_excerpts(row: PackVersion, file: PackFile, wordings: Mapping[UUID, Wordings]) -> None:

@@ -4,8 +4,9 @@ It reads the publisher's file in a transaction of the publisher, and writes in t
 subscriber's system actor. Each step compares again, so that the job can be interrupted anywhere.
 """
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -22,18 +23,34 @@ from governance.jobs.registry import handler
 from governance.models import Tenant
 from governance.vocabulary import Permission, Topic, Verb
 from vault.content.drafts import PACK_TRUST, CubeDraft
+from vault.conversion.distillation import make_pairs
+from vault.conversion.jobs import MadePayload, form_insert
+from vault.cubes.selectors import cubes_view
 from vault.cubes.services import cubes_add, cubes_erase
-from vault.models import Contract, Cube, Listing, Mount, Namespace, PackMemory, PackVersion, Publication, Subscription
-from vault.packs.files import Item, file_read, item_digest
+from vault.forms.payloads import payload_encode, payload_seal, payload_store
+from vault.models import (
+    Contract,
+    Cube,
+    Listing,
+    MemoryForm,
+    Mount,
+    Namespace,
+    PackMemory,
+    PackVersion,
+    Publication,
+    Subscription,
+)
+from vault.packs.files import AdapterStatement, Item, Pack, file_read, item_digest
 from vault.packs.numbers import number_read, range_read
 from vault.packs.selectors import file_open
 from vault.packs.wordings import items_personalise
+from vault.providers.engines import EngineModel
 from vault.store.contracts import subscribers_count
 from vault.store.payments import payment_provider
 from vault.store.rules import OFFICIAL_TRUST, Terms
 from vault.store.selections import select_items, selection_open
 from vault.store.subscriptions import LIVE, compare_ask
-from vault.vocabulary import ContractState, PackState, PublicationState, QuotaPeriod, Source
+from vault.vocabulary import ContractState, MemoryType, PackState, PublicationState, QuotaPeriod, Source
 
 PART = 200  # memories of one step
 CLOSED = (ContractState.REVOKED, ContractState.ENDED)
@@ -53,12 +70,21 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class PackAdapter:
+    """The adapter in a pack's file, with its signed statement."""
+
+    statement: AdapterStatement
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Target:
     """The version to install. number: empty if no version may stay installed. made_at: when the version was built."""
 
     number: str = ""
     made_at: datetime | None = None
     items: Sequence[Item] = field(default=(), repr=False)
+    adapter: PackAdapter | None = None  # if all its memories are selected
 
     def digests(self) -> dict[UUID, str]:
         return {item.id: item_digest(item) for item in self.items}
@@ -84,12 +110,15 @@ def pack_install(run: JobRun) -> Callable[[], Step]:
         _require_entitlement(row)
         target = find_target(run.system, row, run.settings["number"])
         _contract_note(run.system, row, target)
+    made = _adapter_make(run.system, row, target.adapter)
 
     def write() -> Step:
         rows = Subscription.objects.select_related("namespace").select_for_update(of=("self",))
         locked = rows.get(id=row.id)
         if (locked.state in CLOSED) != (row.state in CLOSED) or bytes(locked.selection) != bytes(row.selection):
             return Step(state={"after": "a change"})
+        if made is not None and target.adapter is not None:
+            _adapter_install(run.system, locked, target.adapter, made)
         return _install_part(run, locked, target)
 
     return write
@@ -132,10 +161,72 @@ def find_target(system: Actor, row: Subscription, number: str) -> Target:
             file = file_read(file_open(version))
             items = items_personalise(version, file.items, row.tenant_id)
     if version is not None:
-        return Target(wanted, file.manifest.created_at, select_items(selection_open(row), version, items))
+        selected = select_items(selection_open(row), version, items)
+        return Target(wanted, file.manifest.created_at, selected, _find_adapter(file, selected))
     if number or row.state == ContractState.REQUESTED:
         raise Conflict("The publisher offers no version that the range of the subscription takes.")
     return NOTHING
+
+
+def _find_adapter(file: Pack, selected: Sequence[Item]) -> PackAdapter | None:
+    """Return the adapter of a file, if the subscriber gets every memory that it was trained on."""
+    stated = file.manifest.adapter
+    if stated is None or not set(stated.memories) <= {item.id for item in selected}:
+        return None
+    return PackAdapter(stated, file.adapter)
+
+
+def _adapter_make(system: Actor, row: Subscription, adapter: PackAdapter | None) -> MadePayload | None:
+    """Store the payload of an adapter for the subscriber, outside any transaction; None if its memories are not all
+    installed yet, or it is there already.
+
+    Raises BlobStoreUnavailable; KeyUnavailable.
+    """
+    if adapter is None or row.state in CLOSED:
+        return None
+    stated = adapter.statement
+    with acting(system):
+        parents = _find_parents(row, stated)
+        installed = MemoryForm.objects.filter(tenant_id=row.tenant_id, pack=row.name, pack_digest=stated.digest)
+        if parents is None or installed.exists():
+            return None
+        texts = [view.words.content for view in cubes_view(actor=system, cube_ids=[cube.id for cube in parents])]
+    pairs = json.dumps([asdict(pair) for pair in make_pairs(texts)], ensure_ascii=False)
+    form_id = uuid7()
+    sealed = payload_seal(row.tenant_id, form_id, [], payload_encode(pairs, adapter.content))
+    payload_store(row.tenant_id, form_id, sealed)
+    return MadePayload(
+        form_id,
+        EngineModel(stated.model, stated.fingerprint, 0, 0),
+        sum(cube.token_count for cube in parents),
+        0.0,
+        sealed,
+        report=dict(stated.report),
+        pack=row.name,
+        pack_digest=stated.digest,
+    )
+
+
+def _find_parents(row: Subscription, stated: AdapterStatement) -> list[Cube] | None:
+    """Return the installed memories that an adapter was trained on, in their order; None if one is missing or was
+    reworded. Use inside `acting`."""
+    rows = PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row, key__in=stated.memories)
+    ids = dict(rows.filter(is_overridden=False).values_list("key", "cube_id"))
+    cubes = Cube.objects.filter(tenant_id=row.tenant_id, id__in=ids.values()).select_related("namespace").in_bulk()
+    found = [cubes.get(ids.get(key)) for key in stated.memories]
+    present = [cube for cube in found if cube is not None]
+    return present if len(present) == len(found) else None
+
+
+def _adapter_install(system: Actor, row: Subscription, adapter: PackAdapter, made: MadePayload) -> None:
+    """Store the adapter of a pack, in the place of an earlier one. It waits for its approval."""
+    parents = _find_parents(row, adapter.statement)
+    if parents is None:
+        return
+    former = MemoryForm.objects.filter(tenant_id=row.tenant_id, pack=row.name).values("cube_id")
+    cubes = Cube.objects.filter(tenant_id=row.tenant_id, id__in=former).select_related("namespace")
+    cubes_erase(actor=system, cubes=list(cubes.order_by("id").select_for_update(of=("self",))))
+    form_insert(system, MemoryType.PARAMETER, adapter.statement.title, parents, made, None)
 
 
 def _installable_versions(row: Subscription, is_listed: bool) -> dict[str, UUID]:

@@ -1,6 +1,6 @@
 """The forms of the MemStore, such as the texts of a pack, its next version, and its offer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -117,6 +117,22 @@ class VersionForm(StoreForm):
     changelog = forms.CharField(
         label=_("What is new"), max_length=2000, required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
+
+    adapter = forms.TypedChoiceField(
+        label=_("Adapter"),
+        required=False,
+        coerce=UUID,
+        empty_value=None,
+        help_text=_(
+            "It leaves with the memories that it was trained on, if they leave unchanged and are about nobody."
+        ),
+    )
+
+    def offer_adapters(self, adapters: Sequence[tuple[str, str]]) -> None:
+        """Offer the adapters, given as ids and titles."""
+        choices = self.fields["adapter"]
+        assert isinstance(choices, forms.ChoiceField)
+        choices.choices = [("", _("none")), *adapters]
 
     def rules(self) -> LeavingRules:
         said = self.cleaned_data

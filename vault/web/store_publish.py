@@ -26,6 +26,7 @@ from governance.vocabulary import Permission, PersonalKind, PiiKind
 from governance.web.pages import draw, form_page, see_other
 from governance.web.pagination import NewestOf, uuid_or_none
 from vault.deidentification.deidentifier import Mark, Undecided
+from vault.forms.selectors import adapters_offered
 from vault.listing.selectors import paths_list
 from vault.packs.numbers import Number, number_read
 from vault.packs.scan import Leaving, LeavingRules
@@ -158,6 +159,8 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
         request.session.pop(CHOICE, None)
     initial = {"version": _next_number(actor, pack_id), "findings": "block", "subjects": "drop"}
     form = VersionForm(request.POST if request.method == "POST" else None, initial=initial)
+    adapters = [(str(each.id), each.title) for each in adapters_offered(actor=actor) if not each.pack]
+    form.offer_adapters(adapters)
     draft = _read_draft(request, form)
     if request.method == "POST" and form.is_valid() and draft is not None:
         draft = _remove_ticked(request, actor, pack_id, draft)
@@ -258,7 +261,8 @@ def _read_draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
     if not form.is_bound or not form.is_valid():
         return draft
     said = form.cleaned_data
-    return replace(draft, number=said["version"], changelog=said["changelog"], rules=_read_rules(request, form))
+    rules = _read_rules(request, form)
+    return replace(draft, number=said["version"], changelog=said["changelog"], rules=rules, adapter=said["adapter"])
 
 
 def _read_rules(request: HttpRequest, form: VersionForm) -> LeavingRules:
