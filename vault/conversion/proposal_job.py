@@ -121,7 +121,9 @@ def _propose_caches(actor: Actor, chosen: ProposalSettings, measures: Measures) 
         places = {memory_id: cube.namespace_id for memory_id, cube in stable.items()}
         tokens = {memory_id: cube.token_count for memory_id, cube in stable.items()}
         frequent = find_frequent(turns, places, tokens, chosen.share)
-        if frequent is not None and (row := _propose_cache(persona, frequent, stable, len(turns), measures)):
+        if frequent is not None and (
+            row := _propose_cache(persona, frequent, stable, len(turns), chosen.stable_days, measures)
+        ):
             found.append(row)
     return found
 
@@ -148,7 +150,7 @@ def _load_stable(actor: Actor, memory_ids: set[UUID], days: int) -> dict[UUID, C
 
 
 def _propose_cache(
-    persona: Persona, frequent: Frequent, stable: Mapping[UUID, Cube], turns: int, measures: Measures
+    persona: Persona, frequent: Frequent, stable: Mapping[UUID, Cube], turns: int, days: int, measures: Measures
 ) -> FormProposal | None:
     """Return the proposal of a cache; None where text is as fast."""
     tokens = sum(stable[memory_id].token_count for memory_id in frequent.memory_ids)
@@ -160,6 +162,7 @@ def _propose_cache(
         "turns": frequent.turns,
         "of_turns": turns,
         "tokens": tokens,
+        "days": days,
         "text_seconds": choice.text_seconds,
         "form_seconds": choice.cache_seconds,
     }
@@ -183,7 +186,13 @@ def _propose_others(actor: Actor, chosen: ProposalSettings, measures: Measures) 
         elif measures.trains and is_cache and form.uses >= chosen.uses and tuple(form.parents) not in adapters:
             stable = _load_stable(actor, set(form.parents), chosen.stable_days)
             if stable.keys() >= set(form.parents):
-                found.append(_make_of(form, MemoryType.PARAMETER, {"uses": form.uses, "tokens": form.tokens}))
+                found.append(
+                    _make_of(
+                        form,
+                        MemoryType.PARAMETER,
+                        {"uses": form.uses, "tokens": form.tokens, "days": chosen.stable_days},
+                    )
+                )
     return found
 
 
@@ -222,7 +231,9 @@ def _make_best(actor: Actor, chosen: ProposalSettings) -> None:
     is_busy = job_waits(actor=actor, kind=Topic.FORM_BUILD)
     if installation.MEMOS_LLM.engine != LOCAL or made >= chosen.automatic or is_busy:
         return
-    waiting = list(rows.filter(status=ProposalState.OPEN).select_for_update())
+    mounted = MemoryForm.objects.filter(tenant_id=actor.tenant_id, persona=OuterRef("persona"))
+    without = rows.filter(~Exists(mounted.filter(cube__type=MemoryType.ACTIVATION)), status=ProposalState.OPEN)
+    waiting = list(without.select_for_update())
     best = max(waiting, key=_saved_seconds, default=None)
     if best is None:
         return

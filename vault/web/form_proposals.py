@@ -56,11 +56,11 @@ class ShownProposal:
         if self.view.kind is MemoryType.ACTIVATION:
             text, cache = (f"{figures[name]:.2f}" for name in ("text_seconds", "form_seconds"))
             return _(
-                "In %(turns)s of the last %(of_turns)s prompts, about %(tokens)s tokens, unchanged for days. First"
-                " word: %(text)s s as text, %(cache)s s as a cache."
+                "In %(turns)s of the last %(of_turns)s prompts, about %(tokens)s tokens, unchanged for %(days)s days."
+                " First word: %(text)s s as text, %(cache)s s as a cache."
             ) % {**figures, "text": text, "cache": cache}
         if self.view.kind is MemoryType.PARAMETER:
-            return _("Their cache was used %(uses)s times, and they have not changed for days.") % figures
+            return _("Their cache was used %(uses)s times, and they have not changed for %(days)s days.") % figures
         if figures["is_stale"]:
             return _("One of the memories was changed, so the cache or adapter is not used any more.")
         return _("The cache or adapter was not used in %(days)s days.") % figures

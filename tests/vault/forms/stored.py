@@ -47,7 +47,7 @@ def form_add(
 
 def proposal_add(actor: Actor, memory_ids: Sequence[UUID]) -> FormProposal:
     """Store the proposal of a cache, without an engine."""
-    figures = {"turns": 5, "of_turns": 5, "tokens": 50, "text_seconds": 0.5, "form_seconds": 0.05}
+    figures = {"turns": 5, "of_turns": 5, "tokens": 50, "days": 3, "text_seconds": 0.5, "form_seconds": 0.05}
     with acting(actor):
         proposal = FormProposal(
             tenant_id=actor.tenant_id,
