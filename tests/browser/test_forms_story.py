@@ -76,7 +76,7 @@ def erase(page: Page, path: str) -> None:
     submit(page.get_by_role("button", name="Erase for good"))
 
 
-def test_handbook_becomes_an_adapter_and_the_answer_of_an_erased_page_is_gone(
+def test_adapter_of_a_handbook_answers_until_its_page_is_erased(
     server: RunningServer, visit: OpenVisit
 ) -> None:
     page = visit().page
