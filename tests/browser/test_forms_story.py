@@ -76,9 +76,7 @@ def erase(page: Page, path: str) -> None:
     submit(page.get_by_role("button", name="Erase for good"))
 
 
-def test_adapter_of_a_handbook_answers_until_its_page_is_erased(
-    server: RunningServer, visit: OpenVisit
-) -> None:
+def test_adapter_of_a_handbook_answers_until_its_page_is_erased(server: RunningServer, visit: OpenVisit) -> None:
     page = visit().page
     page.set_default_timeout(ANSWER)  # the first call measures the engine
     paths = [memory_add(server, content=text, namespace="/team/handbook") for text in PAGES]
