@@ -111,6 +111,13 @@ def start_sealer(**_: Any) -> None:
     threading.Thread(target=seal_forever, args=(_stop,), name="sealer", daemon=True).start()
 
 
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def start_sharing(**_: Any) -> None:
+    from governance.audit.checkpoint_sharing import share_forever
+
+    threading.Thread(target=share_forever, args=(_stop,), name="checkpoint sharing", daemon=True).start()
+
+
 @beat_init.connect  # type: ignore[untyped-decorator]
 def follow_beat(**_: Any) -> None:
     """Note a heartbeat for each task that the beat process sends."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.conf import settings
-from django.core.mail import send_mail
+from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 
 from governance.accounts.passwords import password_reset_token
@@ -17,6 +17,7 @@ from governance.members.selectors import open_invitations
 from governance.members.services import invitation_url
 from governance.models import Invitation, Tenant
 from governance.outbox.routes import Payload, Write
+from governance.shared_files import mail_share
 from governance.tenants.rules import link_token_new
 
 
@@ -27,7 +28,7 @@ def resets_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if user is not None:
             token = password_reset_token(user_id=user.id)
             context = {"url": f"{settings.PUBLIC_URL}/reset/{token}/", "hours": settings.PASSWORD_RESET_HOURS}
-            mail_send("governance/mail/reset.txt", user.email, context)
+            mail_send(actor.tenant_id, "governance/mail/reset.txt", user.email, context)
     return _write_nothing
 
 
@@ -46,7 +47,7 @@ def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
             "tenant": " ".join(tenant.name.split()),
             "expires_at": row.expires_at,
         }
-        mail_send("governance/mail/invitation.txt", row.email, context)
+        mail_send(actor.tenant_id, "governance/mail/invitation.txt", row.email, context)
     return _write_nothing
 
 
@@ -54,10 +55,16 @@ def _write_nothing() -> None:
     """Write nothing: the rows were committed before the mail was sent."""
 
 
-def mail_send(template: str, to: str, context: dict[str, object]) -> None:
-    """Send a mail from a template whose first line is the subject. Raises Unavailable."""
+def mail_send(tenant_id: UUID, template: str, to: str, context: dict[str, object]) -> None:
+    """Send a mail from a template whose first line is the subject.
+
+    Without a mail server it goes to the store that machines share, else to a file. Raises KeyUnavailable; Unavailable.
+    """
     subject, _, text = render_to_string(template, context).partition("\n")
+    mail = EmailMessage(subject.strip(), text.strip() + "\n", settings.DEFAULT_FROM_EMAIL, [to])
+    if not settings.EMAIL_HOST and mail_share(tenant_id, mail.message().as_bytes()):
+        return
     try:
-        send_mail(subject.strip(), text.strip() + "\n", settings.DEFAULT_FROM_EMAIL, [to])
+        mail.send()
     except OSError as error:  # SMTPException is one
         raise Unavailable("The mail cannot be sent now.") from error

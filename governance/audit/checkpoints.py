@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import connection
 
+from governance.audit.checkpoint_copies import checkpoints_elsewhere
 from governance.audit.seals import chain_lock, find_sealed_time
 from governance.audit.verifier import (
     Checkpoint,
@@ -74,14 +75,19 @@ def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
 
 
 def checkpoints_outside(tenant_id: UUID, *, newest_file: bool = False) -> list[Checkpoint]:
-    """Return every checkpoint in the tenant's files, or in the newest file, oldest first. Raises Unreadable."""
-    files = _files(tenant_id)[-1 if newest_file else 0 :]
-    return [checkpoint for file in files for checkpoint in _checkpoints_in(file)]
+    """Return every checkpoint outside the database, or those of the newest file and the last that others shared.
+
+    Oldest first. Never inside a transaction. Raises Unreadable; Unavailable if the shared store does not answer.
+    """
+    files = files_of(tenant_id)[-1 if newest_file else 0 :]
+    here = [checkpoint for file in files for checkpoint in checkpoints_in_file(file)]
+    there = checkpoints_elsewhere(tenant_id, here, newest=newest_file)
+    return sorted([*here, *there], key=lambda checkpoint: checkpoint.seq) if there else here
 
 
 def find_torn_files(tenant_id: UUID) -> list[Path]:
     """Return the tenant's files whose last line is incomplete, because its write was cut off. Other lines are whole."""
-    return [file for file in _files(tenant_id) if _is_torn(_whole_lines(file.read_bytes())[1])]
+    return [file for file in files_of(tenant_id) if _is_torn(_whole_lines(file.read_bytes())[1])]
 
 
 def sign_manifest(tenant_id: UUID, manifest: Mapping[str, object]) -> dict[str, object]:
@@ -138,11 +144,11 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _files(tenant_id: UUID) -> list[Path]:
+def files_of(tenant_id: UUID) -> list[Path]:
     return sorted(checkpoint_folder(tenant_id).glob("*.jsonl"))
 
 
-def _checkpoints_in(file: Path) -> list[Checkpoint]:
+def checkpoints_in_file(file: Path) -> list[Checkpoint]:
     """Return the checkpoints of one file. Raises Unreadable for a damaged line, unless it is an incomplete last one."""
     whole, rest = _whole_lines(file.read_bytes())
     try:

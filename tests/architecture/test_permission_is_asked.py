@@ -52,6 +52,7 @@ ASK_NOBODY = {
     ("governance.accounts.selectors", "member_user"): "everyone may know who they are",
     ("governance.accounts.selectors", "is_membership_proved"): "of the person who signs in, before there is an actor",
     ("governance.accounts.mail", "invitations_send"): "the worker's; mails what was allowed",
+    ("governance.accounts.mail", "mail_send"): "the worker's; mails what its caller may tell that person",
     ("governance.accounts.mail", "resets_send"): "the worker's; mails an account its own link",
     ("governance.tenants.last_use", "note_key_use"): "notes a key that was just let in",
     ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",

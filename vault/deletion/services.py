@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 
@@ -9,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
-from governance.errors import Conflict, FieldError, Forbidden, Invalid
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.jobs.selectors import OPEN, JobView, job_get
 from governance.jobs.services import job_cancel, job_create
 from governance.models import Job, Member, OutboxEvent, Tenant
@@ -93,6 +94,16 @@ def deletion_cancel(*, actor: Actor) -> JobView:
         if tenant.deletion_job is None or not _is_waiting(tenant) or tenant.erasing_since is not None:
             raise Conflict("No deletion of this organisation is waiting.")
         return job_cancel(actor=actor, job_id=tenant.deletion_job)
+
+
+def deletion_receipt(*, actor: Actor) -> dict[str, Any]:
+    """Return the signed receipt of a deleted tenant. Raises Forbidden; NotFound."""
+    owner_check(actor)
+    with acting(actor):
+        receipt = Tenant.objects.filter(id=actor.tenant_id).values_list("receipt", flat=True).first()
+    if not receipt:
+        raise NotFound("There is no receipt of such an organisation.")
+    return dict(receipt)
 
 
 def deletion_forget(system: Actor, job: Job) -> None:

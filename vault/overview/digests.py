@@ -71,9 +71,8 @@ def _send_digest(actor: Actor, due: DueDigest) -> Mapping[str, int]:
     counts = {_item_name(item): item.count for item in waiting}
     if any(count > due.counts.get(name, 0) for name, count in counts.items()):
         tenant = " ".join(me_get(actor=member).tenant_name.split())
-        mail_send(
-            "vault/mail/digest.txt", due.email, {"waiting": waiting, "tenant": tenant, "url": settings.PUBLIC_URL}
-        )
+        context: dict[str, object] = {"waiting": waiting, "tenant": tenant, "url": settings.PUBLIC_URL}
+        mail_send(actor.tenant_id, "vault/mail/digest.txt", due.email, context)
     return counts
 
 

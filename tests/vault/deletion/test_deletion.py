@@ -56,6 +56,12 @@ def rows_of(superuser: Superuser, tenant_id: object) -> dict[str, int]:
     return counts
 
 
+def print_receipt(tenant_id: object) -> object:
+    printed = StringIO()
+    call_command("tenant_delete", "--receipt", str(tenant_id), "--json", stdout=printed)
+    return json.loads(printed.getvalue())
+
+
 def request_deletion(owner: Contract) -> dict[str, Any]:
     reply = owner.post(ADDRESS, {"slug": "acme"})
     assert reply.status == 202, reply.json
@@ -104,9 +110,10 @@ def test_deletion_leaves_the_audit_log_and_a_signed_receipt_and_no_other_tenant_
     (file,) = (settings.DATA_DIR / "receipts").glob(f"{world.acme.id}-*.json")
     assert json.loads(file.read_text()) == receipt
     assert file.stat().st_mode & 0o777 == 0o600
+    assert print_receipt(world.acme.id) == receipt, "every machine has it from the database"
     assert (world.acme.id, ALL_SCOPES) in key_store().destroyed_scopes()
-    status = superuser().execute("SELECT status FROM governance_job WHERE id = %s", [job]).fetchone()
-    assert status == ("succeeded",)
+    status = superuser().execute("SELECT status FROM governance_job WHERE id = %s", [job])
+    assert status.fetchone() == ("succeeded",)
     for person in (world.olivia, world.alice, world.bob):
         assert client_for(person.key.text).get("me/").status == 401
     emails = superuser().execute("SELECT email FROM governance_user").fetchall()

@@ -1,11 +1,14 @@
 """Delete an organisation with all its data, after a grace period during which the deletion can be cancelled."""
 
+import json
 from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
+from uuid import UUID
 
 from governance.management.base import DomainCommand, actor_for
-from vault.deletion.services import deletion_cancel, deletion_get, deletion_preview, deletion_request
+from governance.tenants.services import command_line_actor
+from vault.deletion.services import deletion_cancel, deletion_get, deletion_preview, deletion_receipt, deletion_request
 
 
 class Command(DomainCommand):
@@ -13,11 +16,16 @@ class Command(DomainCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--tenant", required=True, help="slug")
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--tenant", help="slug")
+        what.add_argument("--receipt", type=UUID, metavar="ID", help="print the receipt of a deleted organisation")
         parser.add_argument("--confirm", default="", metavar="SLUG", help="the slug again; without it, only count")
         parser.add_argument("--cancel", action="store_true", help="cancel the deletion that waits")
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        if options["receipt"]:
+            receipt = deletion_receipt(actor=command_line_actor(options["receipt"]))
+            return receipt, [json.dumps(receipt, indent=1)]
         actor = actor_for(options["tenant"])
         if options["cancel"]:
             job = deletion_cancel(actor=actor)
