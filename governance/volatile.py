@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+
+from governance.redis_address import redis_client
 
 PATIENCE = 0.2  # seconds
 REST = 5.0  # seconds for which a server that did not answer is not asked again
@@ -31,10 +31,4 @@ def volatile(ask: Callable[[redis.Redis], Answer]) -> Answer | None:
 
 @lru_cache(maxsize=4)
 def _client(address: str) -> redis.Redis:
-    return redis.Redis.from_url(
-        address,
-        socket_timeout=PATIENCE,
-        socket_connect_timeout=PATIENCE,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
-    )
+    return redis_client(address, timeout=PATIENCE, decode_responses=True)

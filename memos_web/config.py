@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from governance.redis_address import SENTINEL_SCHEMES, sentinels_read
+
 DEFAULT_DATA_DIR = Path(__file__).resolve().parents[1] / "var"
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # what listens on the first answers at the second
 # What the Python client and memos-mcp read. A shell that starts a server may have them, too.
@@ -353,11 +355,22 @@ def _redis(url: str) -> str:
     """Each use of Redis appends a database number of its own."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in {"redis", "rediss"} and not parts.path.strip("/") and not parts.query
+        if "cluster" in parts.scheme:
+            raise ConfigError(
+                "REDIS_URL names a Redis Cluster: the keys of a queue must be on one server; name that, or sentinels"
+            )
+        if parts.scheme in SENTINEL_SCHEMES:
+            sentinels_read(url)
+            usable = "/" not in parts.path.strip("/")
+        else:
+            usable = parts.scheme in {"redis", "rediss"} and not parts.path.strip("/") and not parts.query
     except ValueError:
         usable = False
     if url and not usable:
-        raise ConfigError("REDIS_URL must be redis://[:PASSWORD@]HOST:PORT, without a database number")
+        raise ConfigError(
+            "REDIS_URL must be redis://[:PASSWORD@]HOST:PORT or sentinel://[:PASSWORD@]HOST,HOST,HOST/SERVICE, "
+            "without a database number"
+        )
     return url
 
 

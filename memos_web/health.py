@@ -19,6 +19,7 @@ from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
 from governance.outbox.selectors import outbox_health
+from governance.redis_address import count_sentinels, is_sentinel, redis_client
 from memos_web.disk import least_room
 from memos_web.fellows import refuse_strangers
 from vault.cubes.storage import ReclaimState, reclaim_state
@@ -102,9 +103,12 @@ def _disk(checks: Checks) -> bool:
 
 
 def _broker(checks: Checks) -> bool:
-    client = redis.Redis.from_url(
-        settings.REDIS_ADDRESS, socket_timeout=BROKER_SECONDS, socket_connect_timeout=BROKER_SECONDS
-    )
+    """Say whether Redis answers, and whether most of the sentinels do, which must agree on another primary."""
+    address = settings.REDIS_ADDRESS
+    if is_sentinel(address):
+        answering, all_of_them = count_sentinels(address, timeout=BROKER_SECONDS)
+        checks["sentinels"] = UP if answering > all_of_them // 2 else "few"
+    client = redis_client(address, timeout=BROKER_SECONDS)
     try:
         client.ping()
         checks["broker"] = UP
@@ -112,7 +116,7 @@ def _broker(checks: Checks) -> bool:
         checks["broker"] = DOWN
     finally:
         client.close()
-    return checks["broker"] == UP
+    return checks["broker"] == UP and checks.get("sentinels", UP) == UP
 
 
 def _background(checks: Checks) -> bool:

@@ -11,14 +11,13 @@ from functools import cache
 
 import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from governance.actor import Actor
 from governance.errors import QuotaExceeded
 from governance.policies.active import policies_of_request
 from governance.policies.quotas import holders_of
 from governance.policies.rules import QuotaTarget, limits_of
+from governance.redis_address import redis_client
 from governance.vocabulary import Measure
 
 MINUTE = 60
@@ -48,9 +47,7 @@ class Rates:
     """Counts in Redis, or in this process while Redis does not answer."""
 
     def __init__(self, address: str, seconds: float) -> None:
-        self._redis = redis.Redis.from_url(
-            address, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 0)
-        )
+        self._redis = redis_client(address, timeout=seconds)
         self._in_process = Counters()
         self._down_until = 0.0
 

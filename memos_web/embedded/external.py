@@ -2,10 +2,9 @@
 
 import psycopg
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from governance.keys.registry import NOTED
+from governance.redis_address import redis_client
 from governance.tenants.role_check import UnsafeRole, refuse_unbound_role
 from memos_web.config import Config
 from memos_web.embedded.errors import StartError
@@ -61,14 +60,9 @@ def check_keys(config: Config) -> None:
 def check_redis(url: str) -> None:
     """Raise StartError unless a Redis answers at `url`."""
     try:
-        client = redis.Redis.from_url(
-            url,
-            socket_connect_timeout=CONNECT_SECONDS,
-            socket_timeout=CONNECT_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-        )
+        client = redis_client(url, timeout=CONNECT_SECONDS)
     except ValueError as error:
-        raise StartError("REDIS_URL is not a redis:// address") from error
+        raise StartError("REDIS_URL is not a redis:// or sentinel:// address") from error
     try:
         client.ping()
     except redis.RedisError as error:

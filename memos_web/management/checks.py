@@ -14,8 +14,6 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from kombu.exceptions import OperationalError as BrokerError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from governance.audit.checkpoints import checkpoints_folder
 from governance.audit.health import audit_health, can_write_checkpoints
@@ -23,6 +21,7 @@ from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
 from governance.keys.places import place_at
 from governance.keys.services import rotating_key_store
+from governance.redis_address import count_sentinels, is_sentinel, redis_client
 from governance.tenants.role_check import UnsafeRole
 from governance.tenants.selectors import tenants_all
 from governance.tenants.services import command_line_actor
@@ -188,9 +187,15 @@ def purged_bytes() -> str:
 
 
 def redis_server() -> str:
-    client = redis.Redis.from_url(
-        settings.REDIS_ADDRESS, socket_connect_timeout=1, socket_timeout=1, retry=Retry(NoBackoff(), 0)
-    )
+    address, place = settings.REDIS_ADDRESS, ""
+    if is_sentinel(address):
+        answering, all_of_them = count_sentinels(address, timeout=1)
+        if answering <= all_of_them // 2:
+            raise Failed(
+                f"{answering} of {all_of_them} sentinels answer: start the others, which replace a lost primary"
+            )
+        place = f", by {answering} of {all_of_them} sentinels"
+    client = redis_client(address, timeout=1)
     try:
         answer = client.info("server")
     except redis.RedisError as error:
@@ -198,7 +203,7 @@ def redis_server() -> str:
     finally:
         client.close()
     valkey = answer.get("valkey_version")  # Valkey also reports the version of Redis with which it is compatible
-    return f"Valkey {valkey}" if valkey else f"Redis {answer['redis_version']}"
+    return f"{f'Valkey {valkey}' if valkey else 'Redis ' + answer['redis_version']}{place}"
 
 
 def worker() -> str:

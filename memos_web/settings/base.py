@@ -327,11 +327,6 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": 3600,
-    "socket_timeout": 5,
-    "socket_connect_timeout": 0.5,
-}
 
 # Logs: requests and failures, never bodies, headers or content
 LOGGING: dict[str, Any] = {

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from governance.redis_address import VERIFIED, is_sentinel, sentinels_read
 from memos_web.config import Config, ConfigError
 
 DATABASE_NAME = "memos"
@@ -14,6 +15,7 @@ OWNER_ROLE = "memos_owner"
 APP_ROLE = "memos_app"
 # The server then ends the sessions of a machine that is gone within a minute; other nodes see it for so long.
 ENDS_LOST_SESSIONS = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+BROKER_OPTIONS: dict[str, Any] = {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 0.5}
 POOL = {"min_size": 1, "max_size": 22, "timeout": 10}
 
 
@@ -41,15 +43,28 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
 def redis_address(config: Config, database: int) -> str:
     """Return the address of a Redis database, in the form that Django and redis-py read."""
     if config.redis_url:
-        return f"{config.redis_url.rstrip('/')}/{database}"
+        place, separator, options = config.redis_url.partition("?")
+        return f"{place.rstrip('/')}/{database}{separator}{options}"
     return f"unix://{config.socket_dir / 'redis.sock'}?db={database}"
 
 
-def broker_address(config: Config) -> str:
-    """Return the address of the first Redis database, in the form that Celery reads."""
-    if config.redis_url:
-        return redis_address(config, 0)
-    return f"redis+socket://{config.socket_dir / 'redis.sock'}?virtual_host=0"
+def broker_settings(config: Config) -> dict[str, Any]:
+    """Return Celery's settings for the first Redis database. Celery alone would not verify certificates."""
+    address, options, tls = redis_address(config, 0), dict(BROKER_OPTIONS), False
+    if not config.redis_url:
+        broker = f"redis+socket://{config.socket_dir / 'redis.sock'}?virtual_host=0"
+    elif is_sentinel(address):
+        given = sentinels_read(address)
+        broker, tls = given.broker_address(), given.tls
+        times = {name: options[name] for name in ("socket_timeout", "socket_connect_timeout")}
+        options |= {"master_name": given.service, "sentinel_kwargs": {**times, **given.sentinel_options}}
+    else:
+        broker, tls = address, address.startswith("rediss:")
+    return {
+        "CELERY_BROKER_URL": broker,
+        "CELERY_BROKER_TRANSPORT_OPTIONS": options,
+        **({"CELERY_BROKER_USE_SSL": VERIFIED} if tls else {}),
+    }
 
 
 def _make_embedded_entry(config: Config, user: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from memos_web.config import bracket_host, refuse_lone_owner
 from memos_web.installation import key_store_path, master_key, missing, public_url, secret_key
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
-from memos_web.settings.databases import broker_address, databases, redis_address
+from memos_web.settings.databases import broker_settings, databases, redis_address
 
 refuse_lone_owner(CONFIG)
 
@@ -14,7 +14,7 @@ NO_INSTALLATION = missing(CONFIG)
 SECRET_KEY = secret_key(CONFIG)
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", bracket_host(CONFIG.host), *CONFIG.allowed_hosts]
 DATABASES = databases(CONFIG)
-CELERY_BROKER_URL = broker_address(CONFIG)
+globals().update(broker_settings(CONFIG))
 REDIS_ADDRESS = redis_address(CONFIG, 0)
 DATA_DIR = CONFIG.data_dir
 KEY_STORE_PATH = key_store_path(CONFIG)

@@ -11,7 +11,7 @@ from memos_web.config import Config, ConfigError, bracket_host
 from memos_web.installation import key_store_path
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
-from memos_web.settings.databases import broker_address, databases, redis_address
+from memos_web.settings.databases import broker_settings, databases, redis_address
 
 
 def _require_settings(config: Config) -> dict[str, object]:
@@ -40,7 +40,7 @@ ALLOWED_HOSTS = list(CONFIG.allowed_hosts)
 CSRF_TRUSTED_ORIGINS = [f"https://{'*' if name.startswith('.') else ''}{name}" for name in CONFIG.allowed_hosts]
 # Without an address of the app role the owner's counts as given: there is no embedded server here.
 DATABASES = databases(replace(CONFIG, database_url=CONFIG.database_url or CONFIG.database_owner_url))
-CELERY_BROKER_URL = broker_address(CONFIG)
+globals().update(broker_settings(CONFIG))
 REDIS_ADDRESS = redis_address(CONFIG, 0)
 DATA_DIR = CONFIG.data_dir
 KEY_STORE_PATH = key_store_path(CONFIG)

@@ -11,7 +11,7 @@ os.environ["MEMOS_EMBEDDER"] = "hashing"
 from memos_web.address import address_settings  # noqa: E402
 from memos_web.settings.base import *  # noqa: E402, F403
 from memos_web.settings.base import CONFIG  # noqa: E402
-from memos_web.settings.databases import databases  # noqa: E402
+from memos_web.settings.databases import BROKER_OPTIONS, databases  # noqa: E402
 
 DEBUG = False
 SECRET_KEY = "of the tests"
@@ -30,6 +30,7 @@ DATA_DIR = Path("/nonexistent")
 KEY_STORE_URL = ""
 KEY_STORE_PATH = Path("/nonexistent/keystore.sqlite3")
 CELERY_BROKER_URL = "redis+socket:///nonexistent/redis.sock?virtual_host=0"
+CELERY_BROKER_TRANSPORT_OPTIONS = BROKER_OPTIONS
 REDIS_ADDRESS = "unix:///nonexistent/redis.sock?db=0"
 WEB_PROCESSES = 1
 WHITENOISE_AUTOREFRESH = True  # each client of a test loads the middleware anew: no scan of all static files each time

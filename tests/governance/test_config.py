@@ -1,15 +1,24 @@
 """The environment: what is unknown or unusable is refused, by name."""
 
 import base64
+import socket
+import ssl
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import psycopg
 import pytest
+from kombu.connection import Connection
+from kombu.exceptions import OperationalError
+from redis import RedisError
 
 from memos_web.config import LONGEST_SOCKET_PATH, ConfigError, read_config
 from memos_web.installation import address_write, missing, public_url, secrets_make
-from memos_web.settings.databases import broker_address, databases, redis_address
+from memos_web.settings.databases import broker_settings, databases, redis_address
 from tests.harness.cases import each_case
+from tests.harness.reverse_proxy import certificate_make
 from tests.harness.servers import ROOT, Servers
 
 KEY = base64.b64encode(bytes(32)).decode()
@@ -114,6 +123,11 @@ def test_other_programs_settings_are_none_of_its_business() -> None:
         ("REDIS_URL", "redis://127.0.0.1:6379?db=2"),
         ("REDIS_URL", "redis://[::1"),
         ("REDIS_URL", "memcached://127.0.0.1"),
+        ("REDIS_URL", "sentinel://127.0.0.1"),
+        ("REDIS_URL", "sentinel://127.0.0.1/memos/2"),
+        ("REDIS_URL", "sentinel://127.0.0.1,/memos"),
+        ("REDIS_URL", "sentinel://127.0.0.1/memos?password=p"),
+        ("REDIS_URL", "redis+cluster://127.0.0.1:6379"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_setting(name: str, value: str) -> None:
@@ -201,9 +215,62 @@ def test_the_owner_is_connected_only_where_it_is_asked_for() -> None:
 def test_redis_is_the_given_one_or_the_embedded_one() -> None:
     given = read_config({"REDIS_URL": "redis://:p@cache:6379/"})
     assert redis_address(given, 1) == "redis://:p@cache:6379/1"
-    assert broker_address(given) == "redis://:p@cache:6379/0"
+    assert broker_settings(given)["CELERY_BROKER_URL"] == "redis://:p@cache:6379/0"
     embedded = read_config({"MEMOS_DATA_DIR": "/srv/memos"})
     assert redis_address(embedded, 1) == "unix:///srv/memos/run/redis.sock?db=1"
+
+
+def test_sentinels_name_the_primary_for_all_uses_of_redis() -> None:
+    given = read_config({"REDIS_URL": "sentinel://:p%40ss@one,two:26380,[::1]/memos?sentinel_password=s"})
+    assert redis_address(given, 1) == "sentinel://:p%40ss@one,two:26380,[::1]/memos/1?sentinel_password=s"
+    celery = broker_settings(given)
+    addresses = [f"sentinel://:p%40ss@{host}/0" for host in ("one:26379", "two:26380", "[::1]:26379")]
+    assert celery["CELERY_BROKER_URL"] == ";".join(addresses)
+    options = celery["CELERY_BROKER_TRANSPORT_OPTIONS"]
+    assert (options["master_name"], options["sentinel_kwargs"]["password"]) == ("memos", "s")
+
+
+@pytest.mark.parametrize("address", ["rediss://:p@127.0.0.1:{}", "sentinels://:p@127.0.0.1:{}/memos"])
+def test_celery_speaks_with_a_redis_whose_certificate_is_trusted_and_with_no_other(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redis.retry.sleep", lambda _: None)
+    made, greeted = certificate_make(tmp_path, "127.0.0.1"), list[bool]()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=_greet, args=(listener, made.context, greeted), daemon=True).start()
+        settings = broker_settings(read_config({"REDIS_URL": address.format(listener.getsockname()[1])}))
+        _connect_celery(settings)
+        assert greeted
+        assert not any(greeted), "nobody vouches for this certificate"
+        monkeypatch.setenv("SSL_CERT_FILE", str(made.file))
+        _connect_celery(settings)
+        assert greeted[-1]
+
+
+def _greet(listener: socket.socket, context: ssl.SSLContext, greeted: list[bool]) -> None:
+    """Begin TLS with whoever comes, until the listener is closed. greeted: whether each took the certificate."""
+    with suppress(OSError):
+        while True:
+            peer, _ = listener.accept()
+            with peer:
+                try:
+                    with context.wrap_socket(peer, server_side=True) as secured:
+                        secured.recv(1)  # a client that refuses says so after its part
+                    greeted.append(True)
+                except OSError:
+                    greeted.append(False)
+
+
+def _connect_celery(settings: dict[str, Any]) -> None:
+    """Connect to what is no Redis, which fails in any case."""
+    options = {**settings["CELERY_BROKER_TRANSPORT_OPTIONS"], "max_retries": 1, "interval_start": 0}
+    with (
+        Connection(  # type: ignore[no-untyped-call]
+            settings["CELERY_BROKER_URL"], ssl=settings["CELERY_BROKER_USE_SSL"], transport_options=options
+        ) as connection,
+        pytest.raises((RedisError, OperationalError, OSError)),
+    ):
+        connection.default_channel.client.ping()
 
 
 def test_a_model_without_a_name_is_refused_at_the_start() -> None:
