@@ -8,5 +8,7 @@ CREATE ROLE memos_auditor NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRL
 GRANT memos_router TO memos_owner WITH INHERIT FALSE, SET TRUE;
 ALTER ROLE memos_app SET statement_timeout = '30s';
 ALTER ROLE memos_app SET lock_timeout = '5s';
+ALTER ROLE memos_app SET plan_cache_mode = 'force_generic_plan';
+ALTER ROLE memos_app SET timezone = 'UTC';
 ALTER ROLE memos_app SET idle_in_transaction_session_timeout = '60s';
 CREATE DATABASE memos OWNER memos_owner;

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from governance.actor import Actor
 from governance.backdate import find_backdated_moment
@@ -237,6 +238,14 @@ def release_connection() -> None:
         connection.close()
 
 
+def session_connection() -> BaseDatabaseWrapper:
+    """Return the connection for what belongs to a session: locks, notifications, settings.
+
+    It is another one where the ordinary connection goes through a pooler of transactions.
+    """
+    return connections["direct" if "direct" in connections else "default"]
+
+
 @contextmanager
 def hold_free_lock(names: Sequence[str]) -> Iterator[str | None]:
     """Hold the first of the advisory locks `names` that is free, and yield its name; yield None if all are held.
@@ -244,10 +253,11 @@ def hold_free_lock(names: Sequence[str]) -> Iterator[str | None]:
     The lock belongs to the connection, not to a transaction, so a killed process leaves none behind.
     """
     with pin_connection():
-        with connection.cursor() as cursor:
+        with session_connection().cursor() as cursor:
             cursor.execute(FREE_LOCK, [list(names)])
             row = cursor.fetchone()
         if row is None:
+            _give_back()
             yield None
         else:
             with _unlock_afterwards(row[0]):
@@ -261,7 +271,8 @@ def await_lock(name: str, *, seconds: float) -> Iterator[None]:
     Raises OperationalError after `seconds`.
     """
     with pin_connection():
-        with transaction.atomic(durable=True), connection.cursor() as cursor:
+        holder = session_connection()
+        with transaction.atomic(using=holder.alias, durable=True), holder.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
             cursor.execute(AWAITED_LOCK, [name])
         with _unlock_afterwards(name):
@@ -270,13 +281,21 @@ def await_lock(name: str, *, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _unlock_afterwards(name: str) -> Iterator[None]:
-    session = connection.connection
+    holder = session_connection()
+    session = holder.connection
     try:
         yield
     finally:
-        if connection.connection is session and not session.closed:  # a lost session has lost its lock
-            with connection.cursor() as cursor:
+        if holder.connection is session and not session.closed:  # a lost session has lost its lock
+            with holder.cursor() as cursor:
                 cursor.execute(UNLOCK, [name])
+            _give_back()
+
+
+def _give_back() -> None:
+    """Give a connection of its own back to its pool, as the end of a request does with the ordinary one."""
+    if session_connection() is not connections["default"]:
+        session_connection().close()
 
 
 @contextmanager

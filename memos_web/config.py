@@ -165,6 +165,8 @@ class Config:
     allow_private_addresses: bool
     trusted_proxy: bool
     database_url: str = field(repr=False)
+    database_direct_url: str = field(repr=False)
+    database_read_url: str = field(repr=False)
     database_owner_url: str = field(repr=False)
     database_backup_url: str = field(repr=False)
     database_restore_url: str = field(repr=False)
@@ -240,6 +242,8 @@ def read_config(environ: Mapping[str, str]) -> Config:
         ),
         trusted_proxy=_flag("MEMOS_TRUSTED_PROXY", environ.get("MEMOS_TRUSTED_PROXY", "no")),
         database_url=environ.get("DATABASE_URL", ""),
+        database_direct_url=_beside_database(environ, "DATABASE_DIRECT_URL"),
+        database_read_url=_beside_database(environ, "DATABASE_READ_URL"),
         database_owner_url=environ.get("DATABASE_OWNER_URL", ""),
         database_backup_url=environ.get("DATABASE_BACKUP_URL", ""),
         database_restore_url=environ.get("DATABASE_RESTORE_URL", ""),
@@ -262,6 +266,14 @@ def read_config(environ: Mapping[str, str]) -> Config:
         log_format=_one_of("MEMOS_LOG_FORMAT", environ.get("MEMOS_LOG_FORMAT") or "line", ("line", "json")),
         backup_days=_backup_days(environ.get("MEMOS_BACKUP_DAYS") or "30"),
     )
+
+
+def _beside_database(environ: Mapping[str, str], name: str) -> str:
+    """Return an address that is used beside that of DATABASE_URL, of the same database and role."""
+    url = environ.get(name, "")
+    if url and not environ.get("DATABASE_URL"):
+        raise ConfigError(f"{name} is set without DATABASE_URL: it is another way to that database")
+    return url
 
 
 def _public_url(text: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 import psycopg
 from django.db import DatabaseError, connection
 
+from governance.database import session_connection
 from governance.errors import DomainError
 from governance.heartbeats import Part, heartbeat
 from governance.outbox.claims import park_unrouted, task_release, tasks_claim
@@ -64,6 +65,7 @@ def dispatch_forever(send: Send, stop: threading.Event) -> None:
         _stop_listening()
         with suppress(DatabaseError, psycopg.Error):
             connection.close()
+            session_connection().close()
         stop.wait(PAUSE_AFTER_FAILURE)
 
 
@@ -77,17 +79,17 @@ def _dispatch_until_failure(send: Send, stop: threading.Event) -> None:
 
 
 def _listen() -> None:
-    with connection.cursor() as cursor:
+    with session_connection().cursor() as cursor:
         cursor.execute(f"LISTEN {CHANNEL}")
 
 
 def _stop_listening() -> None:
     """Stop listening before the connection goes back to the pool, where nobody reads its notifications."""
-    with suppress(DatabaseError, psycopg.Error, DomainError), connection.cursor() as cursor:
+    with suppress(DatabaseError, psycopg.Error, DomainError), session_connection().cursor() as cursor:
         cursor.execute(f"UNLISTEN {CHANNEL}")
 
 
 def _wait_for_notice() -> None:
     """Wait for a notification, or take one that arrived since the last wait: the connection buffers it."""
-    for _ in connection.connection.notifies(timeout=POLL_SECONDS, stop_after=1):
+    for _ in session_connection().connection.notifies(timeout=POLL_SECONDS, stop_after=1):
         return

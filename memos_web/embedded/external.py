@@ -18,6 +18,8 @@ def check_given(config: Config) -> None:
     if config.database_url:
         check_database("DATABASE_URL", config.database_url, serves=True)
         check_keys(config)
+    if config.database_direct_url:
+        check_database("DATABASE_DIRECT_URL", config.database_direct_url, serves=True)
     if config.database_owner_url:
         check_database("DATABASE_OWNER_URL", config.database_owner_url, serves=False)
     if config.redis_url:

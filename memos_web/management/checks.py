@@ -17,6 +17,7 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from governance.audit.checkpoints import checkpoints_folder
 from governance.audit.health import audit_health, can_write_checkpoints
+from governance.database import session_connection
 from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
 from governance.keys.places import place_at
@@ -48,6 +49,7 @@ SELECT name FROM pg_settings WHERE NOT CASE name
   WHEN 'log_transaction_sample_rate' THEN setting = '0'
   ELSE true END ORDER BY name
 """
+SAME_DATABASE = "SELECT pg_postmaster_start_time(), current_database(), current_user"
 MOST_LISTED = 5  # tenants, in one line
 WORKER_SECONDS = 2.0
 LLM_SECONDS = 3.0
@@ -96,6 +98,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         "data directory": lambda: data_directory(config.data_dir),
         "disk": disk,
         "postgresql": postgresql,
+        **({"pooler": pooler} if config.database_direct_url else {}),
         "pgvector": pgvector,
         "database log": database_log,
         "database role": database_role,
@@ -133,6 +136,20 @@ def data_directory(folder: Path) -> str:
 def postgresql() -> str:
     version = _one_value("SHOW server_version")
     return f"version {version}"
+
+
+def pooler() -> str:
+    """Check what a pooler of transactions leaves to the role, and that both ways lead to one database."""
+    if _one_value("SHOW plan_cache_mode") != "force_generic_plan" or _one_value("SHOW timezone") != "UTC":
+        raise Failed("memos_app lacks settings that a pooler does not pass on: run deploy/init-database.sh again")
+    with session_connection().cursor() as cursor:
+        cursor.execute(SAME_DATABASE)
+        directly = cursor.fetchone()
+    with connection.cursor() as cursor:
+        cursor.execute(SAME_DATABASE)
+        if cursor.fetchone() != directly:
+            raise Failed("DATABASE_DIRECT_URL is another database, or another role, than DATABASE_URL")
+    return "passes transactions; locks and notifications go directly"
 
 
 def pgvector() -> str:

@@ -20,7 +20,11 @@ POOL = {"min_size": 1, "max_size": 22, "timeout": 10}
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
-    """Return DATABASES with one connection: as the app role, or as the owner for migrations."""
+    """Return DATABASES: `default` as the app role, or as the owner for migrations.
+
+    `direct`, where DATABASE_URL is a pooler that gives a server's session for one transaction: for what a session
+    holds. `replica`, where there is one: a server that only reads.
+    """
     owner = config.database_role == "owner"
     if not config.database_url:
         entry = _make_embedded_entry(config, OWNER_ROLE if owner else APP_ROLE)
@@ -28,6 +32,19 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
         entry = _make_entry_of_url("DATABASE_OWNER_URL", config.database_owner_url)
     else:
         entry = _make_entry_of_url("DATABASE_URL", config.database_url)
+    if owner:
+        return {"default": _complete(entry, config)}
+    pooled = {"default": _complete(entry, config, is_pooled=bool(config.database_direct_url))}
+    more = {"direct": config.database_direct_url, "replica": config.database_read_url}
+    names = {"direct": "DATABASE_DIRECT_URL", "replica": "DATABASE_READ_URL"}
+    given = {alias: _make_entry_of_url(names[alias], url) for alias, url in more.items() if url}
+    for each in given.values():
+        each["TEST"] = {"MIRROR": "default"}
+    return pooled | {alias: _complete(each, config, least=0) for alias, each in given.items()}
+
+
+def _complete(entry: dict[str, Any], config: Config, *, is_pooled: bool = False, least: int = 1) -> dict[str, Any]:
+    """Return an entry with what all have in common. least: the number of connections that stay open."""
     entry["CONN_MAX_AGE"] = 0
     entry.setdefault("OPTIONS", {})
     # Statements are prepared explicitly, with one plan each: governance/prepared.py.
@@ -35,9 +52,15 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
     entry["OPTIONS"]["options"] = f"{entry['OPTIONS'].get('options', '')} -c plan_cache_mode=force_generic_plan".strip()
     if config.database_url:
         entry["OPTIONS"]["options"] += f" {ENDS_LOST_SESSIONS}"
-    if not owner:
-        entry["OPTIONS"]["pool"] = POOL
-    return {"default": entry}
+    if is_pooled:
+        # The next transaction may be another server's session: it has no statements of this one, and its settings are
+        # those of the role (deploy/roles.sql).
+        del entry["OPTIONS"]["options"]
+        entry["OPTIONS"]["prepare_threshold"] = None
+        entry["DISABLE_SERVER_SIDE_CURSORS"] = True
+    if config.database_role != "owner":
+        entry["OPTIONS"]["pool"] = {**POOL, "min_size": least}
+    return entry
 
 
 def redis_address(config: Config, database: int) -> str:

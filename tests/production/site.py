@@ -61,6 +61,7 @@ class Site:
     port: int = field(default_factory=free_port)
     database_port: int = field(default_factory=free_port)
     redis_port: int = field(default_factory=free_port)
+    more: dict[str, str] = field(default_factory=dict)  # of the environment
     running: dict[str, tuple[Program, subprocess.Popen[bytes]]] = field(default_factory=dict)
 
     def database_url(self, role: str, password: str) -> str:
@@ -97,7 +98,7 @@ class Site:
             "MEMOS_EMBEDDER": "hashing",
             "MEMOS_PORT": str(self.port),
         }
-        return {**clean_environ(), **own, **changes}
+        return {**clean_environ(), **own, **self.more, **changes}
 
     def owner_environ(self) -> dict[str, str]:
         """All that the one process knows which may change tables."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
-from django.db import connection
 from psycopg import IsolationLevel, sql
+
+from governance.database import session_connection
 
 Result = TypeVar("Result")
 LOCK_MS = 200  # for waiting and work together, since a waiting lock blocks others too
@@ -48,7 +49,7 @@ ORDER BY relname
 @contextmanager
 def table_rewriter(pause: Callable[[float], None] = time.sleep) -> Iterator["TableRewriter | None"]:
     """Open a session for rewrites; None while another process has one. Raises psycopg.Error."""
-    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
+    with psycopg.connect(**session_connection().get_connection_params(), autocommit=True) as session:
         row = session.execute(ALONE).fetchone()
         if row is None or not row[0]:
             yield None
