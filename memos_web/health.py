@@ -20,6 +20,7 @@ from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
 from governance.outbox.selectors import outbox_health
 from governance.redis_address import count_sentinels, is_sentinel, redis_client
+from governance.replica import ReplicaState, replica_health
 from memos_web.disk import least_room
 from memos_web.fellows import refuse_strangers
 from vault.cubes.storage import ReclaimState, reclaim_state
@@ -37,7 +38,7 @@ def healthz(_: HttpRequest) -> JsonResponse:
 def readyz(_: HttpRequest) -> JsonResponse:
     checks: Checks = {}
     needed = [check(checks) for check in (_database, _keys, _disk, _fellows)]
-    others = [check(checks) for check in (_broker, _background, _vector_index, _purged_bytes) if all(needed)]
+    others = [check(checks) for check in (_broker, _replica, _background, _vector_index, _purged_bytes) if all(needed)]
     status = ("ready" if all(others) else "degraded") if all(needed) else "unavailable"
     return JsonResponse({"status": status, "checks": checks}, status=200 if all(needed) else 503)
 
@@ -117,6 +118,14 @@ def _broker(checks: Checks) -> bool:
     finally:
         client.close()
     return checks["broker"] == UP and checks.get("sentinels", UP) == UP
+
+
+def _replica(checks: Checks) -> bool:
+    """Say whether the replica has what the primary has, if there is one: readings do without it."""
+    found = replica_health()
+    if found is not None:
+        checks["replica"], checks["replica_lag_seconds"] = found.state, round(found.lag_seconds, 1)
+    return found is None or found.state is ReplicaState.UP
 
 
 def _background(checks: Checks) -> bool:

@@ -12,6 +12,7 @@ from governance.database import acting
 from governance.errors import AuditUnavailable, Forbidden
 from governance.ids import uuid7
 from governance.prepared import prepared_cursor, sql_array
+from governance.replica import put_off
 from governance.vocabulary import Outcome, Verb
 
 # Hand-written, as every request writes an entry, and the ORM takes longer to build it than PostgreSQL to run it.
@@ -36,11 +37,27 @@ def record(
     outcome: Outcome = Outcome.DONE,
     beside: tuple[str, Sequence[Any]] | None = None,
 ) -> None:
-    """Write one entry inside the caller's transaction. `detail` holds numbers and names of things, never content.
+    """Write one entry inside the caller's transaction, or after it if that reads a replica.
 
+    detail: numbers and names of things, never content.
     beside: a statement with its values, sent to the database in one batch with the entry's. Raises AuditUnavailable:
     the caller's transaction must then fail too, since every change must be recorded.
     """
+    if put_off(
+        lambda: record(
+            actor=actor,
+            verb=verb,
+            object_type=object_type,
+            object_ids=object_ids,
+            version=version,
+            before_hash=before_hash,
+            after_hash=after_hash,
+            detail=detail,
+            outcome=outcome,
+            beside=beside,
+        )
+    ):
+        return
     row: list[Any] = [
         uuid7(),
         actor.tenant_id,

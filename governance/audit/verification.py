@@ -18,6 +18,7 @@ from governance.audit.verifier import (
     Chain,
     Checkpoint,
     Fault,
+    PublicKey,
     Row,
     Unreadable,
     checkpoint_read,
@@ -26,6 +27,7 @@ from governance.audit.verifier import (
 from governance.database import tenant_transaction
 from governance.errors import Unavailable
 from governance.models import AuditCheckpoint, AuditSeal
+from governance.replica import replica_reads
 
 SEALED_WITHIN = 60.0  # seconds; an entry that waits longer for its seal is reported
 PIECE = 50_000  # seals for which it pays to start another process
@@ -100,9 +102,21 @@ def log_verify(
     Seals up to `after` are trusted, even against a checkpoint: a caller that verifies in parts verifies each part. The
     newest checkpoint before `after` only bounds how old an entry may claim to be. Raises Unreadable; KeyUnavailable.
     """
+    key = public_key(tenant_id)
+    with replica_reads():
+        return _verify(tenant_id, key, checkpoints, after, most, chain_of)
+
+
+def _verify(
+    tenant_id: UUID,
+    key: PublicKey,
+    checkpoints: Sequence[Checkpoint],
+    after: int,
+    most: int | None,
+    chain_of: Callable[..., Chain],
+) -> Verification:
     last, first = _find_ends(tenant_id, after)
     upto = last if most is None else min(last, after + most)
-    key = public_key(tenant_id)
     known = [*checkpoints, *_find_stored_checkpoints(tenant_id, after)]
     chain = chain_of(
         [checkpoint for checkpoint in known if checkpoint.tenant == str(tenant_id)],

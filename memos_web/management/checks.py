@@ -23,6 +23,7 @@ from governance.heartbeats import Part, silent_parts
 from governance.keys.places import place_at
 from governance.keys.services import rotating_key_store
 from governance.redis_address import count_sentinels, is_sentinel, redis_client
+from governance.replica import ReplicaState, replica_health
 from governance.tenants.role_check import UnsafeRole
 from governance.tenants.selectors import tenants_all
 from governance.tenants.services import command_line_actor
@@ -99,6 +100,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         "disk": disk,
         "postgresql": postgresql,
         **({"pooler": pooler} if config.database_direct_url else {}),
+        **({"replica": replica} if config.database_read_url else {}),
         "pgvector": pgvector,
         "database log": database_log,
         "database role": database_role,
@@ -150,6 +152,18 @@ def pooler() -> str:
         if cursor.fetchone() != directly:
             raise Failed("DATABASE_DIRECT_URL is another database, or another role, than DATABASE_URL")
     return "passes transactions; locks and notifications go directly"
+
+
+def replica() -> str:
+    """Check that the server for readings is a replica of this database, and not behind."""
+    found = replica_health()
+    if found is None or found.state is ReplicaState.DOWN:
+        raise Failed("DATABASE_READ_URL does not answer: everything is read from the primary meanwhile")
+    if found.state is ReplicaState.OTHER:
+        raise Failed("DATABASE_READ_URL is no replica of DATABASE_URL, or has another role: it is not read")
+    if found.state is ReplicaState.LATE:
+        raise Failed(f"is {found.lag_seconds:.0f} seconds behind: readings are on the primary meanwhile")
+    return f"{found.lag_seconds:.1f} seconds behind"
 
 
 def pgvector() -> str:

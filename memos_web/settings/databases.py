@@ -17,6 +17,8 @@ APP_ROLE = "memos_app"
 ENDS_LOST_SESSIONS = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 BROKER_OPTIONS: dict[str, Any] = {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 0.5}
 POOL = {"min_size": 1, "max_size": 22, "timeout": 10}
+# A replica that does not answer is soon replaced by the primary.
+OTHER_POOLS = {"direct": {**POOL, "min_size": 0}, "replica": {**POOL, "min_size": 0, "timeout": 2}}
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
@@ -40,11 +42,13 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
     given = {alias: _make_entry_of_url(names[alias], url) for alias, url in more.items() if url}
     for each in given.values():
         each["TEST"] = {"MIRROR": "default"}
-    return pooled | {alias: _complete(each, config, least=0) for alias, each in given.items()}
+    return pooled | {alias: _complete(each, config, pool=OTHER_POOLS[alias]) for alias, each in given.items()}
 
 
-def _complete(entry: dict[str, Any], config: Config, *, is_pooled: bool = False, least: int = 1) -> dict[str, Any]:
-    """Return an entry with what all have in common. least: the number of connections that stay open."""
+def _complete(
+    entry: dict[str, Any], config: Config, *, is_pooled: bool = False, pool: dict[str, int] | None = None
+) -> dict[str, Any]:
+    """Return an entry with what all have in common. pool: other than POOL."""
     entry["CONN_MAX_AGE"] = 0
     entry.setdefault("OPTIONS", {})
     # Statements are prepared explicitly, with one plan each: governance/prepared.py.
@@ -59,7 +63,7 @@ def _complete(entry: dict[str, Any], config: Config, *, is_pooled: bool = False,
         entry["OPTIONS"]["prepare_threshold"] = None
         entry["DISABLE_SERVER_SIDE_CURSORS"] = True
     if config.database_role != "owner":
-        entry["OPTIONS"]["pool"] = {**POOL, "min_size": least}
+        entry["OPTIONS"]["pool"] = pool or POOL
     return entry
 
 

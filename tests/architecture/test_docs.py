@@ -16,7 +16,10 @@ OTHERS = [
     *(ROOT / name for name in ("docker-compose.yml", "Dockerfile", "Makefile")),
     *ROOT.glob("templates/**/*.html"),
 ]
-ADDRESSES = {"DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_BACKUP_URL", "DATABASE_RESTORE_URL", "REDIS_URL"}
+ADDRESSES = {
+    "DATABASE_URL", "DATABASE_DIRECT_URL", "DATABASE_READ_URL", "DATABASE_OWNER_URL", "DATABASE_BACKUP_URL",
+    "DATABASE_RESTORE_URL", "REDIS_URL",
+}  # fmt: skip
 README = ROOT / "README.md"
 HOUSES = "memos_web|vault|governance|deploy|scripts|requirements|templates|static|tests|benchmarks"
 

@@ -14,6 +14,7 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.jobs.selectors import JobView, job_get, job_view, jobs_readable
 from governance.keys.envelopes import envelope_write, exchange_key
 from governance.keys.signing_keys import SigningKey, export_signing_key
+from governance.replica import reading
 from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission, Topic
 from vault.content.blobs import with_blobs
@@ -155,7 +156,7 @@ def _write_blocks(
 @with_blobs
 def _read_block(actor: Actor, job_id: UUID, last: UUID | None, size: int) -> tuple[list[UUID], list[Item]]:
     """The next memories that the job noted, and those of them that the actor may read. Writes: AuditEntry …."""
-    with acting(actor):
+    with reading(actor):
         noted = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
         noted = noted if last is None else noted.filter(cube_id__gt=last)
         named = list(noted.values_list("cube_id", flat=True)[:size])

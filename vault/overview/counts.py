@@ -7,8 +7,10 @@ and still exist.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 
@@ -22,6 +24,7 @@ from governance.models import AuditEntry, Member
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit, is_asked
 from governance.policies.rules import QuotaTarget
+from governance.replica import reading
 from governance.tenants.selectors import tenant_ids
 from governance.vocabulary import Channel, Measure, QuotaTargetKind, Topic, Verb
 from vault.cubes.usage import usage_by_member, usage_count
@@ -113,6 +116,14 @@ WHERE cube.tenant_id = %s GROUP BY tier
 """
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Counts of the tenant by name and value, and of its members by measure."""
+
+    of_tenant: list[tuple[Counted, str, int]]
+    of_members: dict[tuple[UUID, Measure], int]
+
+
 def counts_ask() -> int:
     """Request the counts of every tenant with activity since its last counts; return the number of tenants."""
     asked = 0
@@ -130,7 +141,7 @@ def counts_write(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
     Writes: DailyCount … of today, of searches and jobs also of yesterday.
     """
-    verified = _verify_seals(actor)
+    verified, measured = _verify_seals(actor), _measure(actor)
 
     def write() -> None:
         now = database_now()
@@ -151,7 +162,7 @@ def counts_write(actor: Actor, payloads: Sequence[Payload]) -> Write:
         with connection.cursor() as cursor:
             for statement in [MEMORIES, *([HISTORY] if is_first else []), SEARCHES, JOBS]:
                 cursor.execute(statement, asked)
-        _measures_write(actor, verified)
+        _measures_write(actor, verified, measured)
 
     return write
 
@@ -187,15 +198,20 @@ def _verify_seals(actor: Actor) -> dict[str, int]:
     return {VERIFIED: found.upto, **fault}
 
 
-def _measures_write(actor: Actor, verified: dict[str, int]) -> None:
-    holder = QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id)
-    used = {measure: usage_count(holder, measure) for measure in MEASURES}
-    counts = [(Counted.USAGE, str(measure), count) for measure, count in used.items()]
-    counts += [(Counted.AUDIT, value, count) for value, count in verified.items()]
-    with connection.cursor() as cursor:
-        cursor.execute(TIERS, [actor.tenant_id])
-        for tier, memories, stored in cursor.fetchall():
-            counts += [(Counted.TIER, tier, memories), (Counted.TIER_BYTES, tier, stored)]
+def _measure(actor: Actor) -> Measured:
+    """Measure what takes a walk through all memories; on the replica if there is one."""
+    with reading(actor):
+        holder = QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id)
+        counts = [(Counted.USAGE, str(measure), usage_count(holder, measure)) for measure in MEASURES]
+        with connection.cursor() as cursor:
+            cursor.execute(TIERS, [actor.tenant_id])
+            for tier, memories, stored in cursor.fetchall():
+                counts += [(Counted.TIER, tier, memories), (Counted.TIER_BYTES, tier, stored)]
+        return Measured(counts, usage_by_member())
+
+
+def _measures_write(actor: Actor, verified: dict[str, int], measured: Measured) -> None:
+    counts = [*measured.of_tenant, *((Counted.AUDIT, value, count) for value, count in verified.items())]
     day = database_now().date()
     rows = [
         DailyCount(tenant_id=actor.tenant_id, day=day, name=name, value=value, count=count)
@@ -206,7 +222,7 @@ def _measures_write(actor: Actor, verified: dict[str, int]) -> None:
         DailyCount(
             tenant_id=actor.tenant_id, day=day, name=Counted.USAGE, value=measure, member_id=member_id, count=count
         )
-        for (member_id, measure), count in usage_by_member().items()
+        for (member_id, measure), count in measured.of_members.items()
         if member_id in members  # what the product stored itself is the tenant's alone
     ]
     DailyCount.objects.bulk_create(rows)

@@ -29,6 +29,7 @@ from governance.audit.seals import entries_seal
 from governance.audit.verifier import COLUMNS, EXPORT_FORMAT, Checkpoint, checkpoint_read
 from governance.database import acting
 from governance.models import AuditCheckpoint, AuditEntry, Tenant
+from governance.replica import reading
 from governance.vocabulary import ExportFormat
 
 BATCH = 5_000
@@ -165,7 +166,7 @@ def _read_batches(
     a transaction.
     """
     for low in range(span.after, span.upto, BATCH):
-        with acting(actor), connection.cursor() as cursor:
+        with reading(actor), connection.cursor() as cursor:
             cursor.execute(IN_UTC)
             cursor.execute(SEALS, [low, min(low + BATCH, span.upto)])
             batch = [SealedRow(*row) for row in cursor.fetchall()]

@@ -22,6 +22,7 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
 from governance.object_names import Name, find_id, names_find
 from governance.pages import Pages
+from governance.replica import reading
 from governance.vocabulary import Outcome, Permission, PrincipalKind, Verb
 
 NAMED: dict[str, tuple[str, ...]] = {"principal": ("member", "api_key"), "object": ()}  # filters that take names
@@ -129,7 +130,7 @@ class LogSummary:
 def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages, verbs: Collection[str] = ()) -> Sequence[AuditEntry]:
     """Return the matching entries, newest first; with `verbs` only of those. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
-    with acting(actor):
+    with reading(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
         rows = rows.filter(verb__in=list(verbs)) if verbs else rows
         page = pages.take(rows)
@@ -140,7 +141,7 @@ def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages, verbs: Collec
 def newest_entry_id(*, actor: Actor, query: AuditQuery) -> UUID | None:
     """Return the id of the newest matching entry, by which a page notices new ones. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
-    with acting(actor):
+    with reading(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
         return rows.values_list("id", flat=True).first()
 
@@ -151,7 +152,7 @@ def entries_by_day(*, actor: Actor, query: AuditQuery, verbs: Collection[str], d
     Raises Forbidden. Writes: AuditEntry. One query over the entries of those days.
     """
     authorize(actor, Permission.AUDIT_READ)
-    with acting(actor):
+    with reading(actor):
         today = timezone.localtime(database_now()).replace(hour=0, minute=0, second=0, microsecond=0)
         first = today - timedelta(days=days - 1)
         query = replace(query, since=first)
@@ -168,7 +169,7 @@ def readers_list(*, actor: Actor, object_ids: Collection[UUID], verbs: Collectio
     verbs: those that count as reading. Writes: AuditEntry. One query over the entries of those days.
     """
     authorize(actor, Permission.AUDIT_READ)
-    with acting(actor):
+    with reading(actor):
         query = AuditQuery(since=database_now() - timedelta(days=days), outcome=Outcome.DONE)
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=list(verbs))
         read = rows.filter(object_ids__overlap=list(object_ids)).order_by()
@@ -220,7 +221,7 @@ def filters_resolve(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]
 def log_summary(*, actor: Actor) -> LogSummary:
     """Return how far the log is sealed and signed. Two queries by index. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
-    with acting(actor):
+    with reading(actor):
         seal = AuditSeal.objects.filter(tenant_id=actor.tenant_id).order_by("-seq").first()
         checkpoint = AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id).order_by("-seq").first()
     return LogSummary(
@@ -250,7 +251,7 @@ def verify(*, actor: Actor, after: int = 0) -> Verification:
 def checkpoints_list(*, actor: Actor, pages: Pages) -> list[CheckpointView]:
     """Return the checkpoints, newest first. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
-    with acting(actor):
+    with reading(actor):
         return [_view(row) for row in pages.take(AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id))]
 
 
@@ -278,7 +279,7 @@ def permission_changes(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequ
     Writes: AuditEntry.
     """
     authorize(actor, Permission.AUDIT_READ)
-    with acting(actor):
+    with reading(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=CHANGES)
         page = pages.take(rows.order_by("-id"))
         _record_read(actor, Verb.AUDIT_REPORTED, rows=len(page), filters=" ".join(query_words(query)))

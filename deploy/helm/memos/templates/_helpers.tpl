@@ -53,7 +53,7 @@ env:
   - name: {{ . }}
     valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ . }}}}
 {{- end }}
-{{- range list "MEMOS_BLOB_STORE_KEY" "MEMOS_EMBEDDER_KEY" "MEMOS_LLM_KEY" "MEMOS_MAIL_URL" "MEMOS_METRICS_TOKEN" "MEMOS_NEXT_MASTER_KEY" "MEMOS_RERANKER_KEY" "MEMOS_VECTOR_INDEX_TOKEN" "OTEL_EXPORTER_OTLP_HEADERS" }}
+{{- range list "DATABASE_DIRECT_URL" "DATABASE_READ_URL" "MEMOS_BLOB_STORE_KEY" "MEMOS_EMBEDDER_KEY" "MEMOS_LLM_KEY" "MEMOS_MAIL_URL" "MEMOS_METRICS_TOKEN" "MEMOS_NEXT_MASTER_KEY" "MEMOS_RERANKER_KEY" "MEMOS_VECTOR_INDEX_TOKEN" "OTEL_EXPORTER_OTLP_HEADERS" }}
   - name: {{ . }}
     valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ . }}, optional: true}}
 {{- end }}
