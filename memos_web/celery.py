@@ -90,8 +90,11 @@ def refuse_unsafe_role(**_: Any) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_dispatcher(**_: Any) -> None:
     from governance.outbox.dispatcher import dispatch_forever
+    from governance.vocabulary import Weight
 
-    threading.Thread(target=dispatch_forever, args=(send_to_broker, _stop), name="dispatcher", daemon=True).start()
+    weights = [weight for weight in Weight if weight.value in app.amqp.queues.consume_from]
+    arguments = (send_to_broker, _stop, weights)
+    threading.Thread(target=dispatch_forever, args=arguments, name="dispatcher", daemon=True).start()
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

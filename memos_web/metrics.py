@@ -21,9 +21,9 @@ from governance.apikeys.request_log import note_key_request
 from governance.audit.health import audit_health
 from governance.errors import DomainError
 from governance.heartbeats import Part, silent_parts
-from governance.outbox.selectors import outbox_health
+from governance.outbox.selectors import QueueHealth, outbox_health, queue_healths
 from governance.trace import span, span_fail
-from governance.vocabulary import PrincipalKind
+from governance.vocabulary import PrincipalKind, Weight
 
 logger = logging.getLogger("memos_web.requests")
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -105,15 +105,12 @@ class InstallationCollector:
     def collect(self) -> Iterator[Metric]:
         """Yield gauges; only `memos_database_up` without a database."""
         try:
-            outbox, audit, silent = outbox_health(), audit_health(), silent_parts()
+            outbox, audit, silent, queues = outbox_health(), audit_health(), silent_parts(), queue_healths()
         except (DatabaseError, DomainError):
             yield GaugeMetricFamily("memos_database_up", "1 if the database answers.", value=0)
             return
         yield GaugeMetricFamily("memos_database_up", "1 if the database answers.", value=1)
-        yield GaugeMetricFamily("memos_outbox_due", "Events that wait to be worked on.", value=outbox.due)
-        yield GaugeMetricFamily(
-            "memos_outbox_oldest_seconds", "Age of the oldest event that is due.", value=outbox.oldest_due_seconds
-        )
+        yield from _queue_gauges(queues)
         yield GaugeMetricFamily("memos_dead_letters", "Events that failed too often.", value=outbox.parked)
         yield GaugeMetricFamily(
             "memos_audit_seal_lag_seconds",
@@ -129,6 +126,19 @@ class InstallationCollector:
         for part in Part:
             parts.add_metric([part.value], 0 if part in silent else 1)
         yield parts
+
+
+def _queue_gauges(queues: Mapping[Weight, QueueHealth]) -> list[Metric]:
+    due = GaugeMetricFamily("memos_outbox_due", "Events that are due, also those at work.", labels=["queue"])
+    oldest = GaugeMetricFamily("memos_outbox_oldest_seconds", "Age of the oldest event that is due.", labels=["queue"])
+    waiting = GaugeMetricFamily(
+        "memos_outbox_waiting_seconds", "Age of the oldest due event that no worker has taken.", labels=["queue"]
+    )
+    for weight, health in queues.items():
+        due.add_metric([weight.value], health.due)
+        oldest.add_metric([weight.value], health.oldest_seconds)
+        waiting.add_metric([weight.value], health.waiting_seconds)
+    return [due, oldest, waiting]
 
 
 def metrics(request: HttpRequest) -> HttpResponse:

@@ -14,6 +14,7 @@ from governance.database import no_tenant, tenant_transaction
 from governance.ids import uuid7
 from governance.models import OutboxEvent
 from governance.outbox.routes import Task, all_routes, routes_of
+from governance.outbox.workers import workers_of
 from governance.vocabulary import Weight
 
 CLAIM = """
@@ -24,15 +25,15 @@ PARK_UNROUTED = "SELECT governance_outbox_park_unrouted(%s::text[])"
 
 
 def tasks_claim(weight: Weight) -> list[Task]:
-    """Lease due events of one weight, from each tenant in turn, until the slots of that weight are used.
+    """Lease due events of one weight, from each tenant in turn, until the slots of all its workers are used.
 
     Two dispatchers never get the same event. Writes: OutboxEvent ….
     """
     slots, tenant_slots = settings.JOB_SLOTS[weight]
-    routes = routes_of(weight)
+    workers, routes = workers_of(weight), routes_of(weight)
     topics, batches = [route.topic for route in routes], [route.batch for route in routes]
     with no_tenant(), connection.cursor() as cursor:
-        cursor.execute(CLAIM, [topics, batches, slots, tenant_slots, settings.OUTBOX_LEASE_SECONDS])
+        cursor.execute(CLAIM, [topics, batches, slots * workers, tenant_slots, settings.OUTBOX_LEASE_SECONDS])
         return _tasks(cursor.fetchall())
 
 

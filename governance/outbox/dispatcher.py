@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import psycopg
@@ -14,6 +14,7 @@ from governance.heartbeats import Part, heartbeat
 from governance.outbox.claims import park_unrouted, task_release, tasks_claim
 from governance.outbox.routes import Task
 from governance.outbox.services import CHANNEL
+from governance.outbox.workers import worker_forget, worker_note
 from governance.vocabulary import Weight
 
 POLL_SECONDS = 2.0
@@ -49,15 +50,15 @@ def dispatch_once(send: Send) -> int:
     return len(tasks)
 
 
-def dispatch_forever(send: Send, stop: threading.Event) -> None:
+def dispatch_forever(send: Send, stop: threading.Event, weights: Collection[Weight] = ()) -> None:
     """Dispatch until `stop`: after each NOTIFY, and every POLL_SECONDS for events whose time has come or whose lease
     has ended.
 
-    No error ends the loop, because all tenants' jobs would wait.
+    weights: the queues that this worker takes. No error ends the loop, because all tenants' jobs would wait.
     """
     while not stop.is_set():
         try:
-            _dispatch_until_failure(send, stop)
+            _dispatch_until_failure(send, stop, weights)
         except (DatabaseError, psycopg.Error, DomainError, BrokerDown) as error:
             logger.warning("dispatcher pauses: %s", type(error).__name__)
         except Exception:  # the thread serves all tenants: whatever one event brings up is logged
@@ -69,10 +70,14 @@ def dispatch_forever(send: Send, stop: threading.Event) -> None:
         stop.wait(PAUSE_AFTER_FAILURE)
 
 
-def _dispatch_until_failure(send: Send, stop: threading.Event) -> None:
+def _dispatch_until_failure(send: Send, stop: threading.Event, weights: Collection[Weight]) -> None:
+    noted = None
     while not stop.is_set():
         heartbeat(Part.DISPATCHER)
         _listen()
+        if session_connection().connection is not noted:  # a session that was lost has lost its locks
+            worker_note(session_connection(), weights)
+            noted = session_connection().connection
         if not dispatch_once(send):
             _wait_for_notice()
         stop.wait(GATHER_SECONDS)
@@ -87,6 +92,7 @@ def _stop_listening() -> None:
     """Stop listening before the connection goes back to the pool, where nobody reads its notifications."""
     with suppress(DatabaseError, psycopg.Error, DomainError), session_connection().cursor() as cursor:
         cursor.execute(f"UNLISTEN {CHANNEL}")
+        worker_forget(session_connection())
 
 
 def _wait_for_notice() -> None:

@@ -90,6 +90,12 @@ def route_of(topic: str) -> Route:
     return _routes[topic]
 
 
+def find_weight(topic: str) -> Weight | None:
+    """Return the queue of a topic; None for a topic without a handler."""
+    route = _routes.get(topic)
+    return route.weight if route else None
+
+
 def all_routes() -> tuple[Route, ...]:
     return tuple(_routes.values())
 

@@ -313,7 +313,7 @@ RATE_SECONDS = 0.2  # how long a request waits for Redis to count it
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60
-# Concurrent tasks by weight: (of all tenants, of one tenant). Worker threads for all of them.
+# Concurrent tasks by weight: (for each worker, of one tenant in all of them). Worker threads for those of one worker.
 JOB_SLOTS = {Weight.INTERACTIVE: (4, 2), Weight.BACKGROUND: (2, 1), Weight.HEAVY: (3, 1)}
 CELERY_WORKER_CONCURRENCY = 8
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"

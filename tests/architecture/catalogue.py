@@ -263,6 +263,7 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_jobs_tidy",
         "governance_outbox_health",
         "governance_outbox_park_unrouted",
+        "governance_outbox_topics",
         "governance_reset_by_hash",
         "governance_schedules_due",
         "governance_tenant_by_slug",

@@ -64,7 +64,9 @@ def test_state_of_jobs_and_audit_log_is_reported(world: World) -> None:
     world.client("alice").post("memories/", {"content": "It waits for its job."})
     text = scrape()
     assert value(text, "memos_database_up") == 1
-    assert value(text, "memos_outbox_due") >= 1
+    assert value(text, 'memos_outbox_due{queue="interactive"}') >= 1
+    assert value(text, 'memos_outbox_due{queue="heavy"}') == 0
+    assert value(text, 'memos_outbox_waiting_seconds{queue="interactive"}') > 0
     assert value(text, "memos_dead_letters") == 0
     assert value(text, "memos_audit_seal_lag_seconds") > 0
     assert 'memos_part_up{part="dispatcher"}' in text

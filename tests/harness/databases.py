@@ -180,11 +180,13 @@ def forget_former_tests() -> None:
     """Clear this process's caches of tenants, keys and people, as a new process has none."""
     from governance import database, heartbeats
     from governance.accounts.attempts import forget_local_attempts
+    from governance.outbox import workers
     from governance.policies import active, rates
     from governance.tenants import last_use
 
     forget_local_attempts()
     heartbeats._written.clear()
+    workers._counted.clear()
     active._known.clear()
     rates._rates.cache_clear()
     last_use._noted.clear()

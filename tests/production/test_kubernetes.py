@@ -142,9 +142,11 @@ def test_migrations_are_a_hook_and_beat_is_one() -> None:
 
 def test_workers_scale_on_a_metric_that_the_product_has() -> None:
     (scaler,) = of_kind("HorizontalPodAutoscaler").values()
-    (metric,) = scaler["spec"]["metrics"]
-    name = metric["external"]["metric"]["name"]
+    metrics = [metric["external"]["metric"] for metric in scaler["spec"]["metrics"]]
+    (name,) = {metric["name"] for metric in metrics}
     assert f'"{name}"' in (ROOT / "memos_web" / "metrics.py").read_text(encoding="utf-8")
+    queues = [metric["selector"]["matchLabels"]["queue"] for metric in metrics]
+    assert queues == values()["workers"]["worker"]["queues"], "it follows what its own workers take"
     target = of_kind("Deployment")[scaler["spec"]["scaleTargetRef"]["name"]]
     assert "replicas" not in target["spec"], "else each upgrade would undo the scaling"
 

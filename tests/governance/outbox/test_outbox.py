@@ -2,14 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import connections
+from django.db import connection, connections
 from django.db.models.functions import Now
 from django.test import override_settings
 
@@ -17,6 +17,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, Unavailable
 from governance.models import OutboxEvent, Persona
+from governance.outbox import workers
 from governance.outbox.claims import task_release, tasks_claim
 from governance.outbox.cleanup import tidy
 from governance.outbox.dispatcher import BrokerDown, dispatch_forever, dispatch_once
@@ -33,8 +34,9 @@ from governance.outbox.routes import (
     route_of,
 )
 from governance.outbox.runner import task_run
-from governance.outbox.selectors import outbox_health
+from governance.outbox.selectors import outbox_health, queue_healths
 from governance.outbox.services import CHANNEL, emit, emit_later, events_resume, is_asked
+from governance.outbox.workers import HOLD, workers_of
 from governance.vocabulary import PersonaKind, Topic, Weight
 from tests.factories import Person, World
 from tests.harness.product import wait_until
@@ -390,6 +392,34 @@ def test_health_counts_what_is_due_across_tenants(world: World, superuser: Super
     with acting(world.alice.actor):
         emit_later(actor=world.alice.actor, topic=Topic.CUBES_WRITTEN, payload={}, seconds=3600)
     assert (outbox_health().due, outbox_health().oldest_due_seconds) == (0, 0), "what is planned for later is not due"
+
+
+def test_each_worker_adds_slots_and_takes_them_along_when_it_ends(world: World) -> None:
+    weight = route_of(Topic.CUBES_WRITTEN).weight
+    assert workers_of(weight) == 1
+    with ExitStack() as stack:
+        for _ in range(3):
+            session = stack.enter_context(psycopg.connect(**connection.get_connection_params()))
+            session.execute(HOLD, [weight.value])
+        workers._counted.clear()
+        assert (workers_of(weight), workers_of(Weight.HEAVY)) == (3, 1)
+        with override_settings(JOB_SLOTS=dict.fromkeys(Weight, (1, 1))):
+            for each in (world.alice, world.charlie):
+                _emit(each, "1")
+            assert len(_claim()) == 2, "one worker would have one"
+    workers._counted.clear()
+    assert workers_of(weight) == 1
+
+
+def test_health_of_queues_tells_waiting_work_from_work_that_a_worker_has(world: World, superuser: Superuser) -> None:
+    _emit(world.alice, "1")
+    superuser().execute("UPDATE governance_outboxevent SET created_at = now() - interval '90 seconds'")
+    assert queue_healths()[route_of(Topic.CUBES_WRITTEN).weight].waiting_seconds >= 90
+    assert _claim()
+    health = queue_healths()[route_of(Topic.CUBES_WRITTEN).weight]
+    assert (health.due, health.waiting_seconds) == (1, 0)
+    assert health.oldest_seconds >= 90
+    assert queue_healths()[Weight.HEAVY].due == 0
 
 
 def test_dead_letter_work_is_taken_up_again_by_who_may(world: World, superuser: Superuser) -> None:
