@@ -1,9 +1,11 @@
 # One image for web, worker, beat and migrate; docker-compose.yml says which container is which.
 FROM python:3.11-slim AS packages
-COPY requirements/base.txt /requirements.txt
+# base, or milvus for MEMOS_VECTOR_INDEX
+ARG REQUIREMENTS=base
+COPY requirements/base.txt requirements/milvus.txt /requirements/
 RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --disable-pip-version-check \
-       --require-hashes --only-binary ":all:" --requirement /requirements.txt
+       --require-hashes --only-binary ":all:" --requirement "/requirements/$REQUIREMENTS.txt"
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin memos \

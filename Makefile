@@ -74,6 +74,7 @@ lint: $(VENV)/.dev ## every check that is not a test
 
 lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --output-file requirements/base.txt
+	$(PYTHON) -m $(LOCK) pyproject.toml --extra milvus --output-file requirements/milvus.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --extra dev --output-file requirements/dev.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --extra bench --output-file requirements/bench.txt
 	echo torch | $(PYTHON) -m $(LOCK) engine/pyproject.toml --extra test --excludes - --output-file engine/requirements.txt

@@ -198,6 +198,10 @@ def test_the_image_installs_by_hash_and_runs_as_nobody_special(dockerfile: list[
     assert all(line.startswith(("FROM python:3.11-slim", "FROM packages")) for line in dockerfile if "FROM" in line[:5])
     install = next(line for line in dockerfile if "pip install" in line)
     assert "--require-hashes" in install
+    copied = next(line for line in dockerfile if line.startswith("COPY requirements/"))
+    locks = [ROOT / word for word in copied.split() if word.endswith(".txt")]
+    packages = {path.stem: set(re.findall(r"(?m)^([a-z0-9.-]+)==", path.read_text(encoding="utf-8"))) for path in locks}
+    assert packages["milvus"] >= packages["base"] | {"pymilvus"}, "the image of installations with Milvus"
     user = next(index for index, line in enumerate(dockerfile) if line == "USER 10001:10001")
     assert any("--uid 10001 --user-group" in line for line in dockerfile), "the number is that of the account"
     assert all(not line.startswith(("RUN", "COPY")) for line in dockerfile[user:])
