@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from memos_web.backup.programs import run_tool
 from memos_web.backup.rowhash import session_set, table_hashes
 from memos_web.config import Config
 from memos_web.embedded import postgres, product_programs
+from memos_web.embedded.account import give, server_account
 from memos_web.embedded.bootstrap import DATABASE, bootstrap, empty_database
 from memos_web.embedded.errors import StartError
 from memos_web.embedded.folders import lock_data_dir, prepare_data_dir
@@ -89,10 +91,32 @@ def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manife
     return manifest
 
 
-def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> None:
+def verify(config: Config, folder: Path, *, keys: Path | None = None) -> Manifest:
+    """Load a backup into a PostgreSQL of its own, compare every row, and remove that again; nothing else changes.
+
+    keys: a copy of the key store to check; None: the key store of this installation. Raises BackupError; StartError.
+    """
+    manifest = manifest_read(folder)
+    place = SqlitePlace(keys) if keys else place_at(config.key_store_url or key_store_path(config))
+    _keys_compare(place, manifest, _given_master_key(config))
+    account = server_account()
+    with TemporaryDirectory(prefix="memos-verify-") as scratch:
+        own = Path(scratch)
+        give(own, account)
+        server = postgres.Postgres(own / "pg", own / "run", own / "postgres.log", account)
+        with _embedded_database(server) as conninfo:
+            _load_rows(folder, manifest, conninfo)
+    return manifest
+
+
+def _load_rows(folder: Path, manifest: Manifest, conninfo: str) -> None:
     words = ["--exit-on-error", "--single-transaction", "--no-comments", f"--dbname={_name_of(conninfo)}"]
     run_tool("pg_restore", [*words, str(folder / DUMP)], conninfo)
     _compare(conninfo, manifest)
+
+
+def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> None:
+    _load_rows(folder, manifest, conninfo)
     for name in FOLDERS:
         if (folder / name).is_dir():
             shutil.copytree(folder / name, config.data_dir / name, dirs_exist_ok=True)
@@ -130,20 +154,37 @@ def _keys_check(config: Config, manifest: Manifest, keys: Path | None) -> Place 
     """Check that the keys open this backup; return the place of the key store that was copied for this, or None.
     Raises BackupError."""
     place, placed = place_at(config.key_store_url or key_store_path(config)), None
-    master = master_key(config)
-    if master is None:
-        raise BackupError(lost_master_key(config))
+    master = _given_master_key(config)
     try:
         if place.mark() is None:
             _keys_place(place, keys)
             placed = place
+        _keys_compare(place, manifest, master)
+    except (KeyUnavailable, BackupError) as error:
+        if placed is not None:
+            placed.remove()
+        if isinstance(error, BackupError):
+            raise
+        raise BackupError(f"the keys do not fit this backup: {error}") from error
+    return placed
+
+
+def _given_master_key(config: Config) -> bytes:
+    master = master_key(config)
+    if master is None:
+        raise BackupError(lost_master_key(config))
+    return master
+
+
+def _keys_compare(place: Place, manifest: Manifest, master: bytes) -> None:
+    """Check that a key store opens this backup. Raises BackupError."""
+    try:
+        if place.mark() is None:
+            raise BackupError(f"{place.name} is missing: name a copy of the key store with --keys")
         if manifest.key_store_id:
             SealedKeyStore(place, master, NotedStore(UUID(manifest.key_store_id))).check()
     except KeyUnavailable as error:
-        if placed is not None:
-            placed.remove()
         raise BackupError(f"the keys do not fit this backup: {error}") from error
-    return placed
 
 
 def _keys_place(place: Place, keys: Path | None) -> None:

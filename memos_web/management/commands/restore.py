@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from governance.management.base import OneLineCommand
 from memos_web.backup.manifest import BackupError
-from memos_web.backup.restoration import restore
+from memos_web.backup.restoration import restore, verify
 from memos_web.embedded.errors import StartError
 from memos_web.settings.base import CONFIG
 
@@ -21,12 +21,20 @@ class Command(OneLineCommand):
         parser.add_argument("folder", type=Path, help="a folder that `backup` wrote")
         parser.add_argument("--keys", type=Path, help="a copy of the key store, where the data directory has none")
 
+        parser.add_argument(
+            "--verify",
+            action="store_true",
+            help="load it into a PostgreSQL of its own, compare every row, remove it",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         os.umask(0o077)
         os.environ["MEMOS_DATA_DIR"] = str(CONFIG.data_dir)
         try:
-            manifest = restore(CONFIG, options["folder"].absolute(), keys=options["keys"])
+            act = verify if options["verify"] else restore
+            manifest = act(CONFIG, options["folder"].absolute(), keys=options["keys"])
         except (BackupError, StartError) as error:
             raise CommandError(str(error)) from error
         rows = sum(table.rows for table in manifest.tables.values())
-        self.stderr.write(f"restored {rows} rows of {len(manifest.tables)} tables as of {manifest.at}")
+        done = "verified" if options["verify"] else "restored"
+        self.stderr.write(f"{done} {rows} rows of {len(manifest.tables)} tables as of {manifest.at}")
