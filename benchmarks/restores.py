@@ -30,7 +30,7 @@ def namespace_restore(target: Target, cubes: int) -> dict[str, Any]:
     client = Client(Target(url=target.url, api_key=owner.api_key))
     (namespace,) = client.call("GET", f"namespaces/?path={OPEN}")["results"]
     as_of = _now(owner)
-    tag = {"action": "tag", "filters": {"namespace": OPEN}, "args": {"tag": f"run-{uuid4()}"}}
+    tag = {"action": "tag", "filters": {"namespace": OPEN}, "args": {"tags": [f"run-{uuid4()}"]}}
     started = time.perf_counter()
     changed = _run(client, "memories/actions/", tag)
     changing_seconds = time.perf_counter() - started

@@ -24,7 +24,7 @@ from governance.actor import Actor
 from governance.database import database_now
 from vault.cubes.writer.builder import rebuild_postings
 from vault.embeddings.vectors import embeddings_delete
-from vault.index.postings import postings_delete_many, postings_insert
+from vault.index.postings import postings_delete_many, postings_delete_present, postings_insert
 from vault.index.statistics import namespaces_measure
 from vault.models import Cube, CubeVersion
 from vault.vocabulary import MemoryType, State, Tier
@@ -82,14 +82,18 @@ def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
         return []
     now = database_now()
     wanted = {cube.id: partition_of(cube, now) for cube in cubes}
-    rows = CubeVersion.objects.filter(cube_id__in=wanted, number=F("cube__version"))
-    leaving = all(partition is Partition.NONE for partition in wanted.values())
-    versions = {row.cube_id: row for row in (rows.defer("sealed") if leaving else rows)}
-    postings_delete_many(list(versions.values()))
+    entering = [cube_id for cube_id, partition in wanted.items() if partition is not Partition.NONE]
+    leaving = wanted.keys() - set(entering)
+    if leaving:
+        postings_delete_present(cubes[0].tenant_id, leaving)
+    rows = CubeVersion.objects.filter(cube_id__in=entering, number=F("cube__version")) if entering else ()
+    versions = {row.cube_id: row for row in rows}
+    if versions:
+        postings_delete_many(list(versions.values()))
     for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
-        entering = [rebuild_postings(cube, versions[cube.id]) for cube in cubes if wanted[cube.id] is partition]
-        if entering:
-            postings_insert(entering, archived=partition is Partition.ARCHIVED)
+        built = [rebuild_postings(cube, versions[cube.id]) for cube in cubes if wanted[cube.id] is partition]
+        if built:
+            postings_insert(built, archived=partition is Partition.ARCHIVED)
     return _mark_indexed(cubes, {cube_id for cube_id, partition in wanted.items() if partition is Partition.SEARCHABLE})
 
 

@@ -1,6 +1,6 @@
 """Postings: rows of the inverted index of keyed tokens, written and deleted in the transaction of their cube."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any, Protocol
 from uuid import UUID
@@ -24,6 +24,16 @@ FROM unnest(%s::bigint[], %s::smallint[], %s::integer[]) AS entry (term, frequen
     AS cube (id, namespace_id, length, session_token, position, layer, type, persona_id, happened_at, number)
     USING (number)
 ORDER BY entry.term, cube.id
+"""
+# Of memories that leave all indexes: their words stay in the database, and are looked up there.
+DELETE_PRESENT = """
+DELETE FROM {table} AS posting USING (
+  SELECT version.cube_id, unnest(version.terms) AS term FROM unnest(%(cubes)s::uuid[]) AS named (id)
+    JOIN vault_cube AS cube ON cube.tenant_id = %(tenant)s AND cube.id = named.id
+    JOIN vault_cubeversion AS version
+      ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id AND version.number = cube.version
+) AS entry
+WHERE posting.tenant_id = %(tenant)s AND posting.term = entry.term AND posting.cube_id = entry.cube_id
 """
 DELETE = """
 DELETE FROM {table} AS posting USING unnest(%s::bigint[], %s::uuid[]) AS entry (term, cube_id)
@@ -101,6 +111,14 @@ def postings_delete_many(versions: Sequence[CubeVersion]) -> None:
         for model in (Posting, ArchivedPosting):
             parameters: list[Any] = [sql_array(terms), sql_array(cubes), versions[0].tenant_id]
             cursor.execute(DELETE.format(table=model._meta.db_table), parameters)
+
+
+def postings_delete_present(tenant_id: UUID, cube_ids: Collection[UUID]) -> None:
+    """Delete the postings of the present versions of memories, with one statement for each index."""
+    with prepared_cursor() as cursor:
+        for model in (Posting, ArchivedPosting):
+            statement = DELETE_PRESENT.format(table=model._meta.db_table)
+            cursor.execute(statement, {"cubes": sql_array(cube_ids), "tenant": tenant_id})
 
 
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:
