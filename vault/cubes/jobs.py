@@ -13,7 +13,15 @@ from governance.vocabulary import Verb
 from vault.cubes.eligibility import unindex_expired_cubes
 from vault.cubes.fingerprints import fingerprints_write
 from vault.cubes.lookup import keep_cubes
-from vault.embeddings.vectors import active_model, active_model_hold, embeddings_write, make_all_embeddings, texts_of
+from vault.embeddings.vectors import (
+    active_model,
+    active_model_hold,
+    embeddings_renew,
+    embeddings_write,
+    find_fitting_vectors,
+    make_all_embeddings,
+    texts_of,
+)
 
 COUNT_READS = """
 INSERT INTO vault_cubeuse (tenant_id, cube_id, access_count, last_accessed_at, heat)
@@ -33,12 +41,13 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
     with acting(actor):
         texts = texts_of(ids_of(payloads))
         active = active_model(actor)
-    rows = make_all_embeddings(actor, active, texts)
+        fitting = find_fitting_vectors(actor, active, texts)  # tags or metadata changed, and no text
+    rows = make_all_embeddings(actor, active, [text for text in texts if text.cube_id not in fitting])
 
     def write() -> None:
-        if rows:
-            active_model_hold(actor, expected=active, first=rows[0].model)
-        ids = embeddings_write(rows)
+        if rows or fitting:
+            active_model_hold(actor, expected=active, first=rows[0].model if rows else str(active))
+        ids = [*embeddings_renew(actor, texts, fitting), *embeddings_write(rows)]
         record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write

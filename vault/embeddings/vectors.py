@@ -18,7 +18,8 @@ from governance.errors import Unavailable
 from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Topic
-from vault.content.words import words_open
+from vault.content.blobs import blob_ref
+from vault.content.words import NO_WORDS, words_open
 from vault.embeddings.passages import mean_vectors, split_passages
 from vault.index.facets import INDEXED_FIELDS, LAYERS, indexed_fields
 from vault.index.terms import searchable_text
@@ -38,6 +39,15 @@ WITH gone AS (
 )
 SELECT EXISTS (SELECT FROM vault_embeddingmodel WHERE tenant_id = %s AND vector_index <> '') AND EXISTS (
   SELECT FROM gone)
+"""
+
+
+RENEW = """
+UPDATE vault_embedding AS vector SET version = entry.version, namespace_id = entry.namespace_id, layer = entry.layer,
+  type = entry.type, persona_id = entry.persona_id, happened_at = entry.happened_at
+FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::uuid[], %s::integer[], %s::integer[], %s::uuid[],
+  %s::timestamptz[]) AS entry (cube_id, former, version, namespace_id, layer, type, persona_id, happened_at)
+WHERE vector.tenant_id = %s AND vector.cube_id = entry.cube_id AND vector.version = entry.former
 """
 
 
@@ -95,6 +105,70 @@ def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
     return texts
 
 
+def find_fitting_vectors(actor: Actor, active: str | None, texts: Sequence[Text]) -> dict[UUID, int]:
+    """Return the memories whose vectors were made of the same text, with the version that they were made of.
+
+    They have one by each model that searches use. Use inside a transaction. Raises KeyUnavailable.
+    """
+    configured = embedder().name
+    models = {configured} | ({active} if active and embedder_by_name(active) is not None else set())
+    stored = Embedding.objects.filter(tenant_id=actor.tenant_id, part=WHOLE, model__in=models)
+    found: dict[UUID, list[int]] = {}
+    for cube_id, version in stored.filter(cube_id__in=[text.cube_id for text in texts]).values_list(
+        "cube_id", "version"
+    ):
+        found.setdefault(cube_id, []).append(version)
+    former = {
+        cube_id: numbers[0]
+        for cube_id, numbers in found.items()
+        if len(numbers) == len(models) and len(set(numbers)) == 1
+    }
+    rows = CubeVersion.objects.filter(cube_id__in=former, number__in=set(former.values()))
+    words = {row.cube_id: _open_here(actor.tenant_id, row) for row in rows if former[row.cube_id] == row.number}
+    return {
+        text.cube_id: former[text.cube_id]
+        for text in texts
+        if text.cube_id in former and words.get(text.cube_id) == text.text
+    }
+
+
+def _open_here(tenant_id: UUID, row: CubeVersion) -> str | None:
+    """Return the text of a version that is in the database; None for one in the blob store, or without words."""
+    sealed = bytes(row.sealed)
+    if blob_ref(tenant_id=tenant_id, cube_id=row.cube_id, number=row.number, stored=sealed) is not None:
+        return None
+    words = words_open(tenant_id=tenant_id, cube_id=row.cube_id, number=row.number, blob=sealed)
+    return None if words == NO_WORDS else searchable_text(words)
+
+
+def embeddings_renew(actor: Actor, texts: Sequence[Text], former: Mapping[UUID, int]) -> list[UUID]:
+    """Let vectors of the same text count for the present versions; return the ids of these memories. One statement.
+
+    former: as `find_fitting_vectors` returns it.
+    """
+    named = [text for text in texts if text.cube_id in former]
+    layers = _lock_present({text.cube_id for text in named})
+    current = [text for text in named if (text.cube_id, text.version) in layers]
+    if not current:
+        return []
+    ids = [text.cube_id for text in current]
+    fields = [[text.indexed[name] for text in current] for name in INDEXED_FIELDS]
+    fields[INDEXED_FIELDS.index("layer")] = [LAYERS[Layer(layers[text.cube_id, text.version])] for text in current]
+    numbers = [[former[cube_id] for cube_id in ids], [text.version for text in current]]
+    with connection.cursor() as cursor:
+        cursor.execute(RENEW, [ids, *numbers, *fields, actor.tenant_id])
+    if has_vector_index(actor.tenant_id):
+        announce_changes(actor.tenant_id, ids)
+    return ids
+
+
+def _lock_present(cube_ids: Collection[UUID]) -> dict[tuple[UUID, int], str]:
+    """Lock the memories that have vectors; return their layers by id and present version."""
+    named = Cube.objects.filter(id__in=cube_ids, is_indexed=True, is_cold=False).order_by("id")
+    locked = named.select_for_update(no_key=True).values_list("id", "version", "layer")
+    return {(cube_id, number): layer for cube_id, number, layer in locked}
+
+
 def make_embeddings(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embedding]:
     """Embed texts, and the passages of long ones, into unsaved rows.
 
@@ -138,9 +212,7 @@ def make_all_embeddings(actor: Actor, active: str | None, texts: Sequence[Text])
 def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
     """Store the vectors of cubes whose embedded version is still the present one; return the ids of these cubes."""
     # Locked: a memory that is being deleted must not get its vector back.
-    named = Cube.objects.filter(id__in={row.cube_id for row in rows}, is_indexed=True, is_cold=False).order_by("id")
-    locked = named.select_for_update(no_key=True).values_list("id", "version", "layer")
-    layers = {(cube_id, number): layer for cube_id, number, layer in locked}
+    layers = _lock_present({row.cube_id for row in rows})
     current = [row for row in rows if (row.cube_id, row.version) in layers]
     for row in current:  # the page of a message may have moved since it was read
         row.layer = LAYERS[Layer(layers[row.cube_id, row.version])]
