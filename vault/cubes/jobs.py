@@ -18,7 +18,7 @@ from vault.embeddings.vectors import (
     active_model_hold,
     embeddings_renew,
     embeddings_write,
-    find_fitting_vectors,
+    find_current_vectors,
     make_all_embeddings,
     texts_of,
 )
@@ -41,13 +41,13 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
     with acting(actor):
         texts = texts_of(ids_of(payloads))
         active = active_model(actor)
-        fitting = find_fitting_vectors(actor, active, texts)  # tags or metadata changed, and no text
-    rows = make_all_embeddings(actor, active, [text for text in texts if text.cube_id not in fitting])
+        current = find_current_vectors(actor, active, texts)  # tags or metadata changed, and no text
+    rows = make_all_embeddings(actor, active, [text for text in texts if text.cube_id not in current])
 
     def write() -> None:
-        if rows or fitting:
+        if rows or current:
             active_model_hold(actor, expected=active, first=rows[0].model if rows else str(active))
-        ids = [*embeddings_renew(actor, texts, fitting), *embeddings_write(rows)]
+        ids = [*embeddings_renew(actor, texts, current), *embeddings_write(rows)]
         record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write

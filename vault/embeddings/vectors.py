@@ -105,7 +105,7 @@ def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
     return texts
 
 
-def find_fitting_vectors(actor: Actor, active: str | None, texts: Sequence[Text]) -> dict[UUID, int]:
+def find_current_vectors(actor: Actor, active: str | None, texts: Sequence[Text]) -> dict[UUID, int]:
     """Return the memories whose vectors were made of the same text, with the version that they were made of.
 
     They have one by each model that searches use. Use inside a transaction. Raises KeyUnavailable.
@@ -144,11 +144,12 @@ def _open_here(tenant_id: UUID, row: CubeVersion) -> str | None:
 def embeddings_renew(actor: Actor, texts: Sequence[Text], former: Mapping[UUID, int]) -> list[UUID]:
     """Let vectors of the same text count for the present versions; return the ids of these memories. One statement.
 
-    former: as `find_fitting_vectors` returns it.
+    former: as `find_current_vectors` returns it.
     """
-    named = [text for text in texts if text.cube_id in former]
-    layers = _lock_present({text.cube_id for text in named})
-    current = [text for text in named if (text.cube_id, text.version) in layers]
+    if not former:
+        return []
+    layers = _lock_present({text.cube_id for text in texts})  # also those of `embeddings_write`, in one order
+    current = [text for text in texts if text.cube_id in former and (text.cube_id, text.version) in layers]
     if not current:
         return []
     ids = [text.cube_id for text in current]

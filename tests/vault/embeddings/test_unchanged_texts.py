@@ -24,7 +24,7 @@ def vectors_of(world: World, memory_id: str) -> list[tuple[int, int, float]]:
 
 
 @pytest.mark.parametrize(
-    ("change", "is_kept"),
+    ("change", "stays"),
     [
         ({"tags": ["boat"]}, True),
         ({"metadata": {"page": 3}}, True),
@@ -32,8 +32,8 @@ def vectors_of(world: World, memory_id: str) -> list[tuple[int, int, float]]:
         ({"title": "Timetable"}, False),
     ],
 )
-def test_vector_is_kept_unless_the_text_changed(
-    world: World, alice: Contract, superuser: Superuser, change: dict[str, Any], is_kept: bool
+def test_vector_stays_unless_the_text_changed(
+    world: World, alice: Contract, superuser: Superuser, change: dict[str, Any], stays: bool
 ) -> None:
     memory = alice.add("The boat leaves at nine.", namespace="/team")["id"]
     run_jobs()
@@ -42,7 +42,7 @@ def test_vector_is_kept_unless_the_text_changed(
     run_jobs()
     ((part, version, first),) = vectors_of(world, memory)
     assert (part, version) == (WHOLE, 2)
-    assert (first == 0.25) is is_kept
+    assert (first == 0.25) is stays
     assert alice.get(f"memories/{memory}/").json["pending_embedding"] is False
 
 
