@@ -16,7 +16,7 @@ TOPICS = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0006_hidden_setup")]
+    dependencies = [("governance", "0007_examination_policies")]
 
     operations = [
         run(
