@@ -88,9 +88,7 @@ def facets_make(counted: Facets, query: MemoryQuery, names: Mapping[str, str]) -
     return FacetList(tuple(_make_facets(counted, query, names)), tuple(_make_months(counted.get("month", []))), total)
 
 
-def chips_make(
-    query: MemoryQuery, address_of: Callable[[MemoryQuery], str], names: Mapping[str, str]
-) -> list[Chip]:
+def chips_make(query: MemoryQuery, address_of: Callable[[MemoryQuery], str], names: Mapping[str, str]) -> list[Chip]:
     """Return the active filters, each with the address of the list without this filter."""
     return [
         Chip(NAMES[name], WORDS.get(name, names).get(value, value), address_of(_remove_value(query, name, value)))
