@@ -19,7 +19,7 @@ def list_details() -> set[str]:
     )
     values = (word.value for call in calls for word in call.keywords if word.arg == "detail")
     dicts = (value for value in values if isinstance(value, ast.Dict))
-    return {key.value for found in dicts for key in found.keys if isinstance(key, ast.Constant)}
+    return {str(key.value) for found in dicts for key in found.keys if isinstance(key, ast.Constant)}
 
 
 def test_each_fact_of_an_audit_entry_has_a_name_for_readers() -> None:
