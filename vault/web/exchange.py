@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -167,6 +168,12 @@ def _list_peers(actor: Actor) -> dict[str, Any]:
     return {"may_sync": True, "peers": [make_shown_peer(view) for view in peers_list(actor=actor)]}
 
 
+def _count_exported(view: JobView) -> tuple[str, ...]:
+    if view.status is not JobStatus.SUCCEEDED:
+        return ()
+    return (ngettext("%(n)s memory", "%(n)s memories", view.done) % {"n": view.done},)
+
+
 def _make_shown_job(view: JobView, may_pack: bool) -> ShownJob:
     mark, status = STATUSES[view.status]
     has_file = view.kind == Topic.MEMORIES_EXPORT and view.status is JobStatus.SUCCEEDED
@@ -177,7 +184,7 @@ def _make_shown_job(view: JobView, may_pack: bool) -> ShownJob:
         mark=mark,
         status=status,
         error=error_words(view),
-        notes=tuple(make_notes(view)) if view.kind == Topic.MEMORIES_IMPORT else (),
+        notes=tuple(make_notes(view)) if view.kind == Topic.MEMORIES_IMPORT else _count_exported(view),
         has_file=has_file,
         packs=range(1, pack_count(view.done) + 1) if has_file and may_pack else range(0),
     )

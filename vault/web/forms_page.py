@@ -32,6 +32,7 @@ from vault.conversion.services import (
 from vault.forms.rules import Form
 from vault.forms.selectors import FormView, form_get, forms_list
 from vault.forms.services import FormChanges, form_approve, form_remove, form_update
+from vault.listing.selectors import paths_list
 from vault.vocabulary import MemoryType
 
 MOST_PERSONAS = 200
@@ -145,6 +146,7 @@ def _draw(
         "saved_tokens": sum(row.form.saved_tokens for row in rows),
         "saved_seconds": sum(row.form.saved_seconds for row in rows),
         "personas": personas,
+        "places": paths_list(actor=actor),
         "kinds": KINDS.items(),
         "estimate": estimate,
         "is_cache_chosen": estimate is not None and estimate.choice.form == Form.CACHE,
