@@ -1,6 +1,5 @@
 """Pages of access: the grants on one object, and all grants of the reader."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -12,7 +11,6 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from governance.access.decisions.services import is_allowed
-from governance.access.grants.grantees import Grantee
 from governance.access.grants.overview import MemberAccess, access_overview, principals_to_choose
 from governance.access.grants.rehearsal import grant_rehearse
 from governance.access.grants.selectors import (
@@ -32,7 +30,7 @@ from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.object_names import names_find
 from governance.text_values import read_local_time
 from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permission
-from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS, grantee_words
+from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, describe_holders
 from governance.web.decision_words import change_words, mark_of, rule_words
 from governance.web.grant_lines import about_of, describe_grants
 from governance.web.pages import draw, form_page, post_page, refusal_sentence, safe_page, see_other
@@ -92,7 +90,7 @@ def _list(
             "path": path,
             "unknown": status != HTTPStatus.OK and not fault,
             "may_manage_access": may_manage,
-            "holders": _describe_holders(holders),
+            "holders": describe_holders(holders),
             "actions": ACTIONS.items(),
             "effects": EFFECTS.items(),
             "channels": CHANNELS.items(),
@@ -205,7 +203,7 @@ def _show(
             "past": at,
             "as_of": request.GET.get("as_of", ""),
             "time_fault": time_fault,
-            "holders": _describe_holders(overview.holders),
+            "holders": describe_holders(overview.holders),
             "members_older": members.older,
             "grants_older": grants.older,
             "undo": request.session.pop("undo", None),
@@ -218,10 +216,6 @@ def _show(
             "fault": fault,
         }
         return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
-
-
-def _describe_holders(holders: Sequence[Grantee]) -> list[tuple[str, Any, Any]]:
-    return [(f"{holder.kind}:{holder.id}", KINDS[holder.kind], grantee_words(holder)) for holder in holders]
 
 
 def _list_grants(

@@ -1,6 +1,6 @@
 """Words for grants in the reader's language: grantee, action and conditions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils.functional import Promise
@@ -55,6 +55,11 @@ def conditions_text(document: Mapping[str, Any]) -> list[str]:
 def grantee_words(grantee: Grantee) -> str:
     """Return the name of a grantee; a role's in the reader's language."""
     return str(ROLES[RoleName(grantee.name)]) if grantee.kind is GranteeKind.ROLE else grantee.name
+
+
+def describe_holders(holders: Sequence[Grantee]) -> list[tuple[str, Promise, str]]:
+    """Return the values, the kinds and the names of holders to choose from."""
+    return [(f"{holder.kind}:{holder.id}", KINDS[holder.kind], grantee_words(holder)) for holder in holders]
 
 
 def _part_text(name: str, value: Any) -> str:

@@ -23,6 +23,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFound
 from governance.vocabulary import GranteeKind, RoleName, Scope
+from governance.web.access_words import describe_holders
 from governance.web.pages import draw, form_page, post_page, see_other
 from governance.web.pagination import NewestOf
 
@@ -92,7 +93,7 @@ def _draw_template(request: HttpRequest, actor: Actor, template_id: UUID, *, fau
         draft = _read_form(request.POST) if "name" in request.POST else draft_of(row)
         context = {
             "role_template": row,
-            "holders": applicable(actor=actor),
+            "holders": describe_holders(applicable(actor=actor)),
             "applied": "applied" in request.GET,
             **_form(draft, fault),
         }
