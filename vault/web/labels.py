@@ -9,6 +9,7 @@ from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from governance.vocabulary import PiiKind
+from vault.listing.endings import EndingKind
 from vault.vocabulary import Layer, Refusal, ReviewKind, ReviewStatus, SemanticType, Sensitivity, Source, State
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ STATES: dict[State, Promise] = {
     State.MERGED: _("merged"),
     State.ARCHIVED: _("archived"),
     State.EXPIRED: _("expired"),
+}
+ENDINGS: dict[EndingKind, Promise] = {
+    EndingKind.DELETED: _("deleted"),
+    EndingKind.EXPIRED: STATES[State.EXPIRED],
+    EndingKind.ARCHIVED: STATES[State.ARCHIVED],
 }
 PII_KINDS: dict[PiiKind, Promise] = {
     PiiKind.EMAIL: _("mail address"),

@@ -12,7 +12,7 @@ from vault.listing.selectors import MemoryPage
 from vault.retrieval.fusion import context_share
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import Layer, Sensitivity
-from vault.web.labels import Labels, make_labels
+from vault.web.labels import ENDINGS, Labels, make_labels
 
 SHOWN_CHARACTERS = 240  # of a row; two lines
 BEFORE_HIT = 60  # characters shown before the first hit of a long text
@@ -82,6 +82,14 @@ class MemoryRow:
     score: float | None = None
     parts: str = ""
     ending: Ending | None = None
+
+    @property
+    def state(self) -> str:
+        return self.ending.kind if self.ending else self.view.cube.state
+
+    @property
+    def state_words(self) -> str:
+        return str(ENDINGS[self.ending.kind]) if self.ending else self.labels.state
 
     @property
     def is_sensitive(self) -> bool:

@@ -44,6 +44,9 @@ def test_inactive_memories_are_listed_with_kind_and_reason(world: World, inactiv
     assert "Policy a day" in " ".join(page_of(signed_in(world.olivia), PAGE).split())
     assert "a day" not in shown, "the name of a policy is for those who read policies"
     assert "The heron stays." not in shown
+    for kind in inactive:
+        assert f'state-{kind}">{kind.capitalize()}<' in shown
+    assert "generated" not in shown.lower().partition('id="rows"')[2].partition("</tbody>")[0]
 
 
 def test_list_of_the_api_has_them_and_narrows_them_by_state(
@@ -124,7 +127,7 @@ def test_undo_is_offered_only_for_deleted_ones(world: World, inactive: dict[str,
 
 def _offers_undo(client: Client, form: dict[str, object]) -> bool:
     client.post(BULK, form)
-    return bool(client.session["undo"]["action"] == "delete")
+    return bool(client.session["undo"].get("action") == "delete")
 
 
 def test_expired_memory_is_restored_by_the_api_with_a_new_expiry_only(
