@@ -10,16 +10,15 @@ from governance.database import acting
 from governance.denials import record_and_return_denial
 from governance.errors import Conflict, FieldError, Forbidden, Held, Invalid, NotFound, VersionConflict
 from governance.vocabulary import Permission, Verb
-from vault.chat.selectors import conversation_locate, select_statements, turn_get
+from vault.chat.selectors import conversation_locate, select_statements, select_stating_messages, turn_get
 from vault.content.drafts import CubeChanges
 from vault.cubes.services import cube_delete, cube_update, cubes_hide
 from vault.layers.contradictions import contradiction_undo
 from vault.layers.persona_scope import scope_to_conversation
 from vault.lifecycle.services import cube_transition
-from vault.models import Cube, CubeSource, Turn
-from vault.models.cube import CubeQuerySet
+from vault.models import Cube, Turn
 from vault.reader.rules import Intent, read_tag
-from vault.vocabulary import Source, SourceKind, State
+from vault.vocabulary import State
 
 MOST_EXCLUDED = 200  # memories that one conversation leaves out
 STATES = {Intent.ARCHIVE: State.ARCHIVED, Intent.RESTORE: State.ACTIVATED}
@@ -57,10 +56,10 @@ def turn_operate(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> Opera
         if row.intent == Intent.DELETE:
             for cube in found:
                 cube_delete(actor=actor, cube_id=cube.id)
-            hidden = _pages_hide(actor, [cube.id for cube in found])
             done = tuple(cube.id for cube in found)
+            hidden = _hide_messages(actor, done)
             return Operation(Intent.DELETE, "forgotten" if found else "delete_none", done, hidden)
-        pages = list(_select_pages(actor, ids)) if row.intent in STATES else []
+        pages = list(select_stating_messages(actor, ids)) if row.intent in STATES else []
     intent = Intent(row.intent)  # a model may have read it
     question = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id).question or ""
     tag = read_tag(question) if intent is Intent.TAG else ""
@@ -115,18 +114,12 @@ def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) 
         return len(found)
 
 
-def _select_pages(actor: Actor, cube_ids: Sequence[UUID]) -> CubeQuerySet:
-    """Return the typed messages that state any of these memories."""
-    rows = CubeSource.objects.filter(cube_id__in=cube_ids, kind=SourceKind.EXTRACT).values("source_id")
-    return Cube.objects.visible_to(actor).filter(id__in=rows, source=Source.CHAT, owner_id=actor.member_id)
-
-
-def _pages_hide(actor: Actor, cube_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+def _hide_messages(actor: Actor, cube_ids: Sequence[UUID]) -> tuple[UUID, ...]:
     """Hide the typed messages that state these memories, and return them."""
-    pages = list(_select_pages(actor, cube_ids))
-    if pages:
-        cubes_hide(actor=actor, cubes=pages, permission=Permission.CONVERSATION_USE)
-    return tuple(page.id for page in pages)
+    messages = list(select_stating_messages(actor, cube_ids))
+    if messages:
+        cubes_hide(actor=actor, cubes=messages, permission=Permission.CONVERSATION_USE)
+    return tuple(message.id for message in messages)
 
 
 def conversation_exclude(*, actor: Actor, conversation_id: UUID, memory_id: UUID, is_excluded: bool) -> None:

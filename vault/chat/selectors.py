@@ -1,6 +1,6 @@
 """Selectors of conversations and their turns, for the member who owns them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,9 +28,11 @@ from vault.cubes.selectors import CubeView, cubes_view, record_quotes
 from vault.cubes.visibility import visible_ids
 from vault.layers.persona_scope import scope_to_conversation
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
+from vault.models.cube import CubeQuerySet
+from vault.reader.rules import Intent
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.vocabulary import EXTRACTIVE, SearchMode, SourceKind, TurnEnd
+from vault.vocabulary import EXTRACTIVE, SearchMode, Source, SourceKind, State, TurnEnd
 
 COUNT_FROM = 64  # turns of a conversation, counted together
 COUNTED = 2 * COUNT_FROM
@@ -147,6 +149,7 @@ class TurnView:
     cached_tokens: int = 0  # among prompt_tokens
     failed_models: tuple[str, ...] = ()  # those that were asked before and gave no answer
     message_ids: tuple[UUID, ...] = ()  # of the memories of question and answer, as far as they are there
+    offered_messages: int = 0  # messages that state the memories of its offer, and go with them
 
     @property
     def extractive(self) -> bool:
@@ -289,14 +292,30 @@ def _open_turns(
 ) -> list[TurnView]:
     stated = _stated_by_page(actor, page)
     named = {cube_id for ids in stated.values() for cube_id in ids}
-    said = _turn_texts(scope_to_conversation(actor, conversation), page, named, leaves=leaves)
+    scoped = scope_to_conversation(actor, conversation)
+    said = _turn_texts(scoped, page, named, leaves=leaves)
     record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
     record_quotes(actor, [view.passages for view in said.views.values()])
     views = [turn_view(row, said) for row in page]
     return [
-        replace(view, stated=tuple(said.open_statements(stated.get(row.question_id, ()))))
+        replace(
+            view,
+            stated=tuple(said.open_statements(stated.get(row.question_id, ()))),
+            offered_messages=_count_offered_messages(scoped, view),
+        )
         for view, row in zip(views, page, strict=True)
     ]
+
+
+def _count_offered_messages(actor: Actor, view: TurnView) -> int:
+    """Return the number of messages that go with the memories of an offer. One query for an offer, else none."""
+    if view.intent not in {Intent.DELETE, Intent.ARCHIVE, Intent.RESTORE}:
+        return 0
+    rows = select_stating_messages(actor, [citation.memory_id for citation in view.citations if citation.available])
+    if view.intent != Intent.DELETE:
+        archived = Q(state=State.ARCHIVED)
+        rows = rows.filter(archived if view.intent == Intent.RESTORE else ~archived)
+    return rows.count()
 
 
 def turn_memories_list(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> list[RetrievedView]:
@@ -462,6 +481,13 @@ def select_statements(actor: Actor, turns: Sequence[Turn]) -> QuerySet[Cube]:
     pages = [turn.question_id for turn in turns if turn.question_id]
     stated = CubeSource.objects.filter(source_id__in=pages, kind=SourceKind.EXTRACT).values("cube_id")
     return Cube.objects.visible_to(actor).filter(id__in=stated, deleted_at=None).order_by("id")
+
+
+def select_stating_messages(actor: Actor, cube_ids: Collection[UUID]) -> CubeQuerySet:
+    """Return the typed messages that state any of these memories, without these."""
+    rows = CubeSource.objects.filter(cube_id__in=cube_ids, kind=SourceKind.EXTRACT).values("source_id")
+    found = Cube.objects.visible_to(actor).filter(id__in=rows, source=Source.CHAT, owner_id=actor.member_id)
+    return found.exclude(id__in=cube_ids)
 
 
 def title_place(conversation_id: UUID) -> bytes:

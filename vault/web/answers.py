@@ -58,6 +58,7 @@ class ShownTurn:
         an offer.
         """
         count = sum(citation.available for citation in self.turn.citations)
+        count += self.turn.offered_messages
         if not count or self.turn.intent not in CONFIRMED or self.turn.answer is None:
             return ""
         has_no_tag = self.turn.intent == Intent.TAG and not read_tag(self.turn.question or "")

@@ -19,6 +19,7 @@ from governance.pages import Last
 from governance.vocabulary import Channel
 from governance.web.pages import draw, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import NewestLast, uuid_or_none
+from governance.web.undo import put_message
 from vault.chat.evidence import rebuild_prompt
 from vault.chat.memory_changes import (
     conversation_exclude,
@@ -184,8 +185,15 @@ def operate(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: 
     action, undo = ACTIONS[done.intent]
     ids = [chosen_text(cube_id, None) for cube_id in (*done.done, *done.messages)] if undo else []
     address = _conversation_address(conversation_id)
-    words = done_words(action, len(done.done), done.left)
-    request.session["undo"] = {"words": words, "action": str(undo) if ids else "", "ids": ids, "next": address}
+    words = done_words(action, len(done.done) + len(done.messages), done.left)
+    put_message(
+        request,
+        words,
+        address=reverse("memories_bulk") if ids else "",
+        action=str(undo),
+        ids=ids,
+        after=address,
+    )
     return see_other(f"{address}#turn-{turn_id}")
 
 
