@@ -2,17 +2,21 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from governance.access.decisions.rules import Target, sees_private
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import NotFound
+from governance.ids import uuid7_floor
 from governance.jobs.sealed_payloads import open_result
 from governance.models import Job
 from governance.pages import Pages
@@ -61,6 +65,15 @@ def jobs_list(
     with acting(actor):
         rows = jobs_readable(actor).filter(**{name: value for name, value in asked.items() if value})
         return [job_view(job) for job in pages.take(rows.order_by("-id"))]
+
+
+def jobs_undoable(*, actor: Actor, most: int) -> list[JobView]:
+    """Return the member's own jobs that can be undone now, newest first. Raises Forbidden."""
+    authorize(actor, Permission.JOB_READ)
+    with acting(actor):
+        since = uuid7_floor(timezone.now() - timedelta(days=settings.DELETED_GRACE_DAYS))
+        rows = _visible_to(actor).filter(member_id=actor.member_id, id__gte=since, undo_until__gt=Now())
+        return [job_view(job) for job in rows.order_by("-id")[:most]]
 
 
 def jobs_readable(actor: Actor) -> QuerySet[Job]:

@@ -35,6 +35,7 @@ from governance.web.decision_words import change_words, mark_of, rule_words
 from governance.web.grant_lines import about_of, describe_grants
 from governance.web.pages import draw, form_page, post_page, refusal_sentence, safe_page, see_other
 from governance.web.pagination import NewestMerged, NewestOf
+from governance.web.undo import find_deed, put_message
 
 MEMBERS, GRANTS = 50, 50  # of one page
 PATHS = 200  # suggested
@@ -54,7 +55,7 @@ def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _list(request, actor, take, fault=_fault_text(fault), status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except Forbidden as denial:
         return _list(request, actor, take, fault=refusal_sentence(request, denial), status=HTTPStatus.FORBIDDEN)
-    request.session["undo"] = {"words": _("The grant was given."), "action": ""}
+    put_message(request, _("The grant was given."))
     return see_other(reverse("access_list"))
 
 
@@ -86,7 +87,6 @@ def _list(
             "grants": describe_grants(actor, grants),
             "older": take.older,
             "paths": objects_readable(actor=actor, object_type="namespace", most=PATHS),
-            "undo": request.session.pop("undo", None),
             "path": path,
             "unknown": status != HTTPStatus.OK and not fault,
             "may_manage_access": may_manage,
@@ -125,12 +125,7 @@ def grant_remove(request: HttpRequest, actor: Actor, grant_id: UUID) -> HttpResp
     with acting(actor):
         grant = grant_get(actor=actor, grant_id=grant_id)
         grant_revoke(actor=actor, grant_id=grant_id)
-    request.session["revoked_grant"] = _grant_fields(grant)
-    request.session["undo"] = {
-        "words": _("The grant was revoked."),
-        "action": "again",
-        "address": reverse("grant_again"),
-    }
+    put_message(request, _("The grant was revoked."), address=reverse("grant_again"), fields=_grant_fields(grant))
     if request.POST.get("from") == "list":
         return see_other(reverse("access_list"))
     return see_other(reverse("access_object", args=[grant.object_type, grant.object_id]))
@@ -138,10 +133,11 @@ def grant_remove(request: HttpRequest, actor: Actor, grant_id: UUID) -> HttpResp
 
 @post_page
 def grant_again(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Give again the grant that was revoked last in this browser."""
-    fields = request.session.pop("revoked_grant", None)
-    if fields is None:
+    """Give again a grant that was revoked in this browser."""
+    deed = find_deed(request)
+    if deed is None:
         return see_other(reverse("access_list"))
+    fields = deed["fields"]
     ends = datetime.fromisoformat(fields["expires_at"]) if fields["expires_at"] else None
     draft = GrantDraft(
         holder_kind=GranteeKind(fields["holder_kind"]),
@@ -206,7 +202,6 @@ def _show(
             "holders": describe_holders(overview.holders),
             "members_older": members.older,
             "grants_older": grants.older,
-            "undo": request.session.pop("undo", None),
             "actions": ACTIONS.items(),
             "effects": EFFECTS.items(),
             "channels": CHANNELS.items(),

@@ -12,6 +12,7 @@ from governance.tenants.selectors import me_get
 from governance.vocabulary import Permission
 from governance.web.navigation import address_of, bottom_bar_of, navigation_of, settings_of
 from governance.web.sessions import persona_of_session
+from governance.web.undo import list_deeds, take_message
 
 SIDE_COOKIE = "memos-side"
 
@@ -44,6 +45,8 @@ def _shell(request: HttpRequest, actor: Actor) -> dict[str, Any]:
             "persona": persona_of_session(request),
             "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
             "may_find": is_allowed(actor, Permission.MEMORY_READ),
+            "message": take_message(request),
+            "deeds": list_deeds(request),
             "notices": address_of("notices"),
             "is_narrow": request.COOKIES.get(SIDE_COOKIE) == "narrow",
         }

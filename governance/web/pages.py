@@ -21,11 +21,21 @@ from governance.accounts.rules import SignedIn
 from governance.actor import Actor
 from governance.database import run_again
 from governance.denials import record_and_return_denial
-from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
+from governance.errors import (
+    Conflict,
+    DomainError,
+    Forbidden,
+    Invalid,
+    NotFound,
+    SecondFactorRequired,
+    Unauthenticated,
+    Unavailable,
+)
 from governance.failures import database_failure
 from governance.web.explanations import SESSION_ENDED, detail_of, explanation_of
 from governance.web.return_page import is_here
 from governance.web.sessions import actor_of_session, request_id, web_actor, web_context, web_person
+from governance.web.undo import drop_deed
 
 Asked = ParamSpec("Asked")
 View = Callable[Concatenate[HttpRequest, Asked], HttpResponseBase]
@@ -68,7 +78,13 @@ def page(view: PageView[Asked]) -> View[Asked]:
         request.actor = actor  # type: ignore[attr-defined]
         with timezone.override(request.timezone):  # type: ignore[attr-defined]
             is_safe = request.method in {"GET", "HEAD"}
-            return run_again(partial(view, request, actor, *args, **kwargs), is_safe=is_safe)
+            try:
+                response = run_again(partial(view, request, actor, *args, **kwargs), is_safe=is_safe)
+            except (Conflict, NotFound):
+                drop_deed(request)
+                raise
+            drop_deed(request)
+            return response
 
     return answer_errors(with_actor)
 

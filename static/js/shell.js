@@ -89,9 +89,9 @@ if (palette) {
   }
 }
 
-// ---- Messages that undo what was done
+// ---- Messages that undo what was done: z does so later, too
 for (const toast of document.querySelectorAll(".toast[data-seconds]")) {
-  setTimeout(() => toast.remove(), Number(toast.dataset.seconds) * 1000);
+  setTimeout(() => toast.classList.remove("show"), Number(toast.dataset.seconds) * 1000);
 }
 
 // ---- Texts to copy: the button shows only where a script can do that

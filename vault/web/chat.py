@@ -244,7 +244,6 @@ def _draw_chat(
         "question": question,
         "fault": fault,
         "longest": settings.MAX_CONTENT_CHARACTERS,
-        "undo": request.session.pop("undo", None),
         "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
     }
     with acting(actor):  # one transaction for the whole page

@@ -109,7 +109,6 @@ def _page_context(
         "authors": _find_authors(actor, versions),
         "difference": _compare_versions(request, actor, view, versions),
         "lineage": lineage_draw(view, lineage) if _has_lineage(lineage) else None,
-        "undo": request.session.pop("undo", None),
         "tool": tool_call_make(actor, view),
         "longest_content": settings.MAX_CONTENT_CHARACTERS,
         **access_context(actor, view),

@@ -22,6 +22,7 @@ from governance.errors import FieldError, Invalid, VersionConflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, post_page, see_other
 from governance.web.return_page import is_here
+from governance.web.undo import put_message
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import (
     VERSIONED,
@@ -115,7 +116,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
         record_and_return_denial(actor=actor, denial=denial, path=request.path)
-    request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since, has_undo=has_undo)
+    _put_undo(request, action, outcome, since, has_undo=has_undo)
     return see_other(_next_address(form, request))
 
 
@@ -127,7 +128,7 @@ def memories_bulk_undo(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         raise Invalid(errors=[FieldError("action", "choose one")])
     outcome = bulk_undo(actor=actor, action=action, chosen=chosen_read(request.POST))
     words = undone_words(len(outcome.done), len(outcome.skipped))
-    request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
+    put_message(request, words)
     return see_other(_next_address(request.POST, request))
 
 
@@ -226,23 +227,21 @@ def _read_since(form: QueryDict) -> datetime | None:
         raise Invalid(errors=[FieldError("since", "a time")]) from error
 
 
-def _make_undo(
-    action: BulkAction, outcome: BulkOutcome, after: str, since: datetime, *, has_undo: bool
-) -> dict[str, Any]:
-    """Return the message for the next page, and the action of its Undo button if it `has_undo`."""
-    words = done_words(action, len(outcome.done), len(outcome.skipped))
+def _put_undo(
+    request: HttpRequest, action: BulkAction, outcome: BulkOutcome, since: datetime, *, has_undo: bool
+) -> None:
+    """Put the message for the next page, with an Undo button if the action `has_undo`."""
     undo = UNDO.get(action) if outcome.done and has_undo else None
-    ids = [chosen_text(cube_id, version) for cube_id, version in outcome.done.items()] if undo else []
-    again = since.isoformat() if action is BulkAction.UNFREEZE else ""
-    address = reverse("memories_bulk_undo") if action in VERSIONED else ""
-    return {
-        "words": words,
-        "action": str(undo) if undo else "",
-        "ids": ids,
-        "next": after,
-        "since": again,
-        "address": address,
-    }
+    address = reverse("memories_bulk_undo" if action in VERSIONED else "memories_bulk")
+    put_message(
+        request,
+        done_words(action, len(outcome.done), len(outcome.skipped)),
+        address=address if undo else "",
+        action=str(undo or ""),
+        ids=[chosen_text(cube_id, version) for cube_id, version in outcome.done.items()] if undo else [],
+        after=_next_address(request.POST, request),
+        since=since.isoformat() if action is BulkAction.UNFREEZE else "",
+    )
 
 
 def _next_address(form: QueryDict, request: HttpRequest) -> str:

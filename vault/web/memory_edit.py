@@ -18,6 +18,7 @@ from governance.object_names import names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, form_page, go, post_page, see_other, wants_part
 from governance.web.pagination import number_or_none
+from governance.web.undo import put_message
 from vault.content.drafts import CubeChanges
 from vault.cubes.comparison import versions_compare
 from vault.cubes.differences import text_difference
@@ -54,7 +55,7 @@ def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> Http
     seen = number_or_none(request.POST.get("present", "")) or 0
     cube_rollback(actor=actor, cube_id=memory_id, number=number, expected_versions={seen})
     words = _("Rolled back to version %(number)s") % {"number": number}
-    request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
+    put_message(request, words)
     return see_other(reverse("memory", args=[memory_id]))
 
 

@@ -162,7 +162,6 @@ def _frame_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
         "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
         "may_change": is_allowed(actor, Permission.MEMORY_UPDATE),
         "may_delete": is_allowed(actor, Permission.MEMORY_DELETE),
-        "undo": request.session.pop("undo", None),
         **(_reader_context_or_none(request, actor, selected) if selected else {}),
     }
 

@@ -18,6 +18,7 @@ from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid, VersionConflict
 from governance.versions import read_versions
 from governance.web.pages import draw, form_page, post_page, see_other
+from governance.web.undo import put_message
 from vault.cubes.lookup import locate_readable
 from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.services import cube_purge
@@ -227,7 +228,7 @@ def _draw_form(
 
 
 def _redirect_with_message(request: HttpRequest, memory_id: UUID, words: str) -> HttpResponseBase:
-    request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
+    put_message(request, words)
     return see_other(reverse("memory", args=[memory_id]))
 
 

@@ -16,10 +16,13 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.audit.reading.activity import activity_list
 from governance.database import acting
+from governance.jobs.selectors import jobs_undoable
 from governance.vocabulary import Measure, Permission
 from governance.web.charts import chart_of
+from governance.web.job_words import kind_words, result_words
 from governance.web.navigation import address_of
 from governance.web.pages import draw, safe_page
+from governance.web.undo import MOST_DEEDS, list_deeds
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import memories_page
 from vault.overview.attention import Attention, Waiting, attention_list
@@ -83,6 +86,7 @@ def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "overview": found,
             "tiles": make_tiles(found, waiting),
             "waiting": [line for item in waiting if (line := make_line(item, found))],
+            "deeds": _list_deeds(request, actor),
             "activity": activity_lines(done, may_audit=may_audit, most=LINES),
             "may_audit": may_audit,
             "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
@@ -98,6 +102,21 @@ def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             **_make_chart(found, group),
         }
         return draw(request, "vault/overview/overview.html", context)
+
+
+def _list_deeds(request: HttpRequest, actor: Actor) -> list[dict[str, Any]]:
+    """Return what the reader did and can undo: the deeds of this browser, and jobs; newest first."""
+    deeds = list_deeds(request)
+    if is_allowed(actor, Permission.JOB_READ):
+        deeds += [
+            {
+                "moment": job.created_at,
+                "words": " · ".join(filter(None, (kind_words(job.kind), result_words(job)))),
+                "address": reverse("job_undo", args=[job.id]),
+            }
+            for job in jobs_undoable(actor=actor, most=MOST_DEEDS)
+        ]
+    return sorted(deeds, key=lambda deed: deed["moment"], reverse=True)
 
 
 def _read_days(request: HttpRequest) -> int:

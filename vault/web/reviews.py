@@ -21,6 +21,7 @@ from governance.errors import Conflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, NewestOf, uuid_or_none
+from governance.web.undo import put_message
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import decisions_count, review_get, review_view, reviews_count, reviews_list
 from vault.reviews.services import is_reopenable, review_accept, review_accept_ask, review_reject, review_reopen
@@ -90,7 +91,6 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "form_proposals": (proposed := proposals_shown(actor) if not decided and not group else []),
             "waiting": sum(len(rows) for rows in store.values()),
             **_choose_case(request, shown, has_store=any(store.values()), has_forms=bool(proposed)),
-            "undo": request.session.pop("undo", None),
         }
         return draw(request, "vault/reviews/reviews.html", context)
 
@@ -217,12 +217,10 @@ def reopen(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
 def _see_next(request: HttpRequest, review: "Review") -> HttpResponseBase:
     """Lead to the next review of the list, with a message that undoes the decision where that can be done."""
     words = _("Accepted: %(kind)s.") if review.status == ReviewStatus.ACCEPTED else _("Rejected: %(kind)s.")
-    request.session["undo"] = {
-        "words": str(words) % {"kind": REVIEW_KINDS[ReviewKind(review.kind)]},
-        "action": "reopen" if is_reopenable(review) else "",
-        "address": reverse("review_reopen", args=[review.id]),
-        "ids": [],
-        "next": "",
-    }
+    put_message(
+        request,
+        str(words) % {"kind": REVIEW_KINDS[ReviewKind(review.kind)]},
+        address=reverse("review_reopen", args=[review.id]) if is_reopenable(review) else "",
+    )
     asked = {name: value for name in ("kind", "case") if (value := request.POST.get(name))}
     return see_other(reverse("reviews") + (f"?{urlencode(asked)}" if asked else ""))
