@@ -70,6 +70,8 @@ def jobs_list(
 def jobs_undoable(*, actor: Actor, most: int) -> list[JobView]:
     """Return the member's own jobs that can be undone now, newest first. Raises Forbidden."""
     authorize(actor, Permission.JOB_READ)
+    if actor.member_id is None:
+        return []
     with acting(actor):
         since = uuid7_floor(timezone.now() - timedelta(days=settings.DELETED_GRACE_DAYS))
         rows = _visible_to(actor).filter(member_id=actor.member_id, id__gte=since, undo_until__gt=Now())

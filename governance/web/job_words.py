@@ -87,6 +87,7 @@ DONE_PARTS: dict[str, Promise] = {
     "archived": _("%(n)s archived"),
     "purged": _("%(n)s erased"),
 }
+CHANGED = ("changed", "quarantined", "deleted")  # names of counts of memories in a result
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),
     JobStatus.RUNNING: ("running", _("Running")),
@@ -141,10 +142,11 @@ def result_words(view: JobView) -> str:
     if isinstance(result.get("memory_ids"), list):
         count = len(result["memory_ids"])
         return ngettext("%(n)s memory", "%(n)s memories", count) % {"n": count}
-    if isinstance(result.get("changed"), int):
-        left = sum(result.get("codes", {}).values())
+    changed = next((result[name] for name in CHANGED if isinstance(result.get(name), int)), None)
+    if changed is not None:
+        left = sum(count for _code, count in left_codes(view))
         parts = [str(words) % {"n": result[name]} for name, words in DONE_PARTS.items() if result.get(name)]
-        every = ngettext("%(n)s memory", "%(n)s memories", result["changed"]) % {"n": result["changed"]}
+        every = ngettext("%(n)s memory", "%(n)s memories", changed) % {"n": changed}
         words = gettext(", ").join(parts) or every
         return words + (gettext(", %(left)s left out") % {"left": left} if left else "")
     if isinstance(result.get("stored"), int):
@@ -154,6 +156,13 @@ def result_words(view: JobView) -> str:
     if isinstance(result.get("rows"), int):
         return ngettext("%(n)s entry", "%(n)s entries", result["rows"]) % {"n": result["rows"]}
     return ""
+
+
+def left_codes(view: JobView) -> list[tuple[str, int]]:
+    """Return the reasons, as codes, for which a job left memories unchanged, with their numbers."""
+    result = view.result if isinstance(view.result, Mapping) else {}
+    held = result.get("held")
+    return [*result.get("codes", {}).items(), *([("held", held)] if isinstance(held, int) and held else [])]
 
 
 def error_words(view: JobView) -> str:

@@ -31,6 +31,7 @@ from governance.web.job_words import (
     duration_words,
     error_words,
     kind_words,
+    left_codes,
     reason_words,
     result_words,
 )
@@ -107,6 +108,7 @@ def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     error = json.dumps(view.error, ensure_ascii=False, indent=2) if view.error else ""
     context = {
         "job": _describe_jobs(actor, [view])[0],
+        "reasons": [(count, reason_words(code)) for code, count in left_codes(view)],
         "left_out": _find_left_out(actor, view),
         "result": raw,
         "error": error,
@@ -168,8 +170,17 @@ def _describe_job(view: JobView, runnable: bool) -> ShownJob:
         took=_describe_duration(view, now),
         may_cancel=(runnable and is_open and view.status is not JobStatus.CANCELLING) or view.dead_letter,
         may_retry=view.status is JobStatus.FAILED and runnable,
-        may_undo=view.undo_until is not None and now < view.undo_until and runnable,
+        may_undo=runnable and _is_undoable(view),
     )
+
+
+def may_undo(actor: Actor, view: JobView) -> bool:
+    """Return whether the actor can undo a job now."""
+    return _is_undoable(view) and _may_run(actor, view.kind)
+
+
+def _is_undoable(view: JobView) -> bool:
+    return view.undo_until is not None and timezone.now() < view.undo_until
 
 
 def _find_left_out(actor: Actor, view: JobView) -> list[LeftOut]:

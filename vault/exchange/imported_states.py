@@ -1,11 +1,13 @@
 """The life of imported memories beyond their words: personas and states, and the undo of an import."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
+from governance.errors import Forbidden, Held, NotFound, VersionConflict
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.personas.services import is_persona_name, persona_ensure
@@ -15,9 +17,11 @@ from vault.cubes.services import cubes_erase
 from vault.exchange.items import Item
 from vault.lifecycle.steps import PlannedStep, steps_write
 from vault.models import ActionItem, Cube
+from vault.models.cube import IS_HELD
 from vault.vocabulary import State
 
 PART = 100  # memories of one transaction
+MOST_NAMED = 100  # memories that stay
 REASON = "state in the imported file"
 CARRIED = (State.ACTIVATED, State.MERGED, State.ARCHIVED)
 
@@ -72,10 +76,12 @@ def memories_import_undo(run: JobRun) -> Callable[[], Step]:
             noted = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=UUID(run.settings["job"]))
             rows = noted.order_by("cube_id") if last is None else noted.filter(cube_id__gt=last).order_by("cube_id")
             items = list(rows[:PART])
-            erased = _erase_unchanged(actor, {item.cube_id: item.version for item in items})
+            erased, left = _erase_unchanged(actor, {item.cube_id: item.version for item in items})
+        named = [{"id": str(cube_id), "code": code} for cube_id, code in left.items()]
         result = {
             "changed": run.result.get("changed", 0) + erased,
-            "skipped": run.result.get("skipped", 0) + len(items) - erased,
+            "codes": dict(Counter(run.result.get("codes", {})) + Counter(left.values())),
+            "skipped": [*run.result.get("skipped", ()), *named][:MOST_NAMED],
         }
         state = {"after": str(items[-1].cube_id)} if len(items) == PART else None
         return Step(state=state, done=run.done + len(items), result=result)
@@ -83,13 +89,23 @@ def memories_import_undo(run: JobRun) -> Callable[[], Step]:
     return write
 
 
-def _erase_unchanged(actor: Actor, versions: Mapping[UUID, int]) -> int:
-    """Erase those that still have these versions, that the actor may delete, and that no hold keeps; their number."""
-    rows = Cube.objects.in_reach_of(actor).filter(id__in=versions).free().select_for_update(of=("self",))
-    cubes = [
-        cube
-        for cube in rows.select_related("namespace", "persona", "subject").order_by("-id")
-        if cube.version == versions[cube.id] and is_allowed(actor, Permission.MEMORY_DELETE, cube_target(cube))
-    ]
+def _erase_unchanged(actor: Actor, versions: Mapping[UUID, int]) -> tuple[int, dict[UUID, str]]:
+    """Erase those that still have these versions, that the actor may delete, and that no hold keeps.
+
+    Returns their number, and the code of the reason for each that stays.
+    """
+    rows = Cube.objects.in_reach_of(actor).filter(id__in=versions).annotate(is_held=IS_HELD)
+    left = dict.fromkeys(versions, NotFound.code)
+    cubes: list[Cube] = []
+    for cube in rows.select_related("namespace", "persona", "subject").order_by("-id").select_for_update(of=("self",)):
+        if not is_allowed(actor, Permission.MEMORY_DELETE, cube_target(cube)):
+            left[cube.id] = Forbidden.code
+        elif cube.is_held:
+            left[cube.id] = Held.code
+        elif cube.version != versions[cube.id]:
+            left[cube.id] = VersionConflict.code
+        else:
+            del left[cube.id]
+            cubes.append(cube)
     cubes_erase(actor=actor, cubes=cubes)
-    return len(cubes)
+    return len(cubes), left

@@ -21,6 +21,7 @@ from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission, Topic
 from governance.web.job_words import STATUSES, error_words
+from governance.web.jobs import may_undo
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.file_preview import FileView
@@ -110,7 +111,7 @@ def report(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase
     if view.kind != Topic.MEMORIES_IMPORT:
         raise NotFound
     template = "vault/exchange/_imported.html" if wants_part(request) else "vault/exchange/imported.html"
-    return draw(request, template, _make_report(view))
+    return draw(request, template, _make_report(view) | {"may_undo": may_undo(actor, view)})
 
 
 def _make_report(view: JobView) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 
 from governance.database import acting
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.exchange.test_exchange import export_file, import_file, jsonl, line
 from tests.vault.outbox import run_jobs
@@ -138,12 +139,21 @@ def test_undone_import_leaves_what_was_changed_and_can_be_repeated(world: World,
     run_jobs()
     (edited,) = [row for row in alice.get("memories/").json["results"] if row["content"] == "Carla has a cat."]
     assert alice.patch(f"memories/{edited['id']}/", {"content": "Carla has two."}, if_match='"1"').status == 200
-    undo = alice.post(f"jobs/{job}/undo/", {})
-    assert undo.status == 202, undo
+    (frozen,) = [row for row in alice.get("memories/").json["results"] if row["content"] == "Dora has a dog."]
+    assert alice.post(f"memories/{frozen['id']}/freeze/", {"reason": "Case 17"}).status == 200
+    browser = signed_in(world.alice)
+    undo_address = f"/jobs/{job}/undo/"
+    assert f'action="{undo_address}"' in browser.get(f"/exchange/imports/{job}/").content.decode()
+    undo_job = browser.post(undo_address)["Location"]
     run_jobs()
-    result = alice.get(f"jobs/{undo.json['id']}/").json["result"]
-    assert (result["changed"], result["skipped"]) == (2, 1)
-    assert sorted(alice.list_contents()) == ["Bo likes tea.", "Carla has two."]
+    shown = browser.get(undo_job).content.decode()
+    for words in ("1 memory, 2 left out", "A hold prevents changes to this memory.", "has changed since you read it"):
+        assert words in shown
+    assert f'action="{undo_address}"' not in browser.get(f"/exchange/imports/{job}/").content.decode()
+    result = alice.get(undo_job.removeprefix("/")).json["result"]
+    assert (result["changed"], result["codes"]) == (1, {"held": 1, "version_conflict": 1})
+    assert {skipped["id"] for skipped in result["skipped"]} == {edited["id"], frozen["id"]}
+    assert sorted(alice.list_contents()) == ["Bo likes tea.", "Carla has two.", "Dora has a dog."]
     counts = import_file(alice, file, namespace="/right")["counts"]
     assert (counts["stored"], counts["conflicts"]) == (3, 0)  # the edited one is elsewhere
     assert alice.get(f"memories/{own['id']}/").status == 200
