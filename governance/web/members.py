@@ -8,10 +8,13 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from governance.actor import Actor
 from governance.errors import Conflict, FieldError, Invalid
-from governance.members.selectors import invitations_list, member_get, member_view, members_list
+from governance.members.selectors import invitation_get, invitations_list, member_get, member_view, members_list
 from governance.members.services import (
     NewInvitation,
     invitation_create,
@@ -22,9 +25,17 @@ from governance.members.services import (
 from governance.pages import First
 from governance.tenants.services import sign_in_link_create
 from governance.vocabulary import RoleName
-from governance.web.pages import draw, form_page, post_page, see_other, wants_part
+from governance.web.pages import draw, form_page, post_page, see_other
+from governance.web.undo import find_deed, put_message
 
 MOST = 200  # of one page; more are in the API
+ROLES: dict[RoleName, Promise] = {
+    RoleName.OWNER: gettext_lazy("Owner"),
+    RoleName.ADMIN: gettext_lazy("Admin"),
+    RoleName.EDITOR: gettext_lazy("Editor"),
+    RoleName.VIEWER: gettext_lazy("Viewer"),
+    RoleName.AUDITOR: gettext_lazy("Auditor"),
+}
 
 
 @form_page
@@ -32,7 +43,9 @@ def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the members; POST invites an address."""
     if request.method != "POST":
         return _page(request, actor)
-    email, role = request.POST.get("email", "")[:254], request.POST.get("role", "")
+    deed = find_deed(request)
+    given = deed["fields"] if deed else request.POST
+    email, role = given.get("email", "")[:254], given.get("role", "")
     try:
         made = invitation_create(actor=actor, email=email, role=_role(role))
     except (Invalid, Conflict) as failure:
@@ -43,8 +56,19 @@ def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 @post_page
 def member_role(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
-    member_role_change(actor=actor, member_id=member_id, role=_role(request.POST.get("role", "")))
-    return _answer_change(request, actor)
+    """Change a role. Of the reader's own role, which cannot be given back, a question comes first."""
+    deed = find_deed(request)
+    role = _role(deed["fields"]["role"] if deed else request.POST.get("role", ""))
+    before = member_view(member_get(actor=actor, member_id=member_id))
+    is_own = member_id == actor.member_id
+    if is_own and request.POST.get("confirmed") != "yes":
+        context = {"member": before, "role": role, "role_words": ROLES[role]}
+        return draw(request, "governance/settings/member_own_role.html", context)
+    member_role_change(actor=actor, member_id=member_id, role=role)
+    words = _("%(member)s has the role %(role)s now.") % {"member": before.email, "role": ROLES[role]}
+    address = "" if is_own or role == before.role else request.path
+    put_message(request, words, address=address, fields={"role": before.role})
+    return see_other(reverse("members"))
 
 
 @form_page
@@ -68,14 +92,12 @@ def member_link(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResp
 
 @post_page
 def invitation_end(request: HttpRequest, actor: Actor, invitation_id: UUID) -> HttpResponseBase:
+    """Revoke an invitation. Its undo invites the address again, by a new link."""
+    row = invitation_get(actor=actor, invitation_id=invitation_id)
     invitation_revoke(actor=actor, invitation_id=invitation_id)
-    return _answer_change(request, actor)
-
-
-def _answer_change(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    if not wants_part(request):
-        return see_other(reverse("members"))
-    return draw(request, "governance/settings/_members.html", _lists(actor))
+    words = _("The invitation of %(email)s was revoked.") % {"email": row.email}
+    put_message(request, words, address=reverse("members"), fields={"email": row.email, "role": row.role})
+    return see_other(reverse("members"))
 
 
 def _page(

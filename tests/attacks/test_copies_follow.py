@@ -416,5 +416,7 @@ def test_the_inbox_page_shows_what_waits_to_who_may_decide_and_keeps_or_deletes(
     assert SECRET not in signed_in(world.bob).get("/reviews/").content.decode()
     (review,) = reviews(alice)
     assert browser.get(f"/reviews/{review['id']}/accept/").status_code == 303
-    assert browser.post(f"/reviews/{review['id']}/accept/").status_code == 303
+    asked = browser.post(f"/reviews/{review['id']}/accept/")
+    assert (asked.status_code, "This cannot be undone." in asked.content.decode()) == (200, True)
+    assert browser.post(f"/reviews/{review['id']}/accept/", {"confirmed": "yes"}).status_code == 303
     assert alice.get(f"memories/{derived}/").status == 200

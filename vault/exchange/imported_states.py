@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.services import authorize, is_allowed
@@ -97,7 +98,10 @@ def _erase_unchanged(actor: Actor, versions: Mapping[UUID, int]) -> tuple[int, d
     rows = Cube.objects.in_reach_of(actor).filter(id__in=versions).annotate(is_held=IS_HELD)
     left = dict.fromkeys(versions, NotFound.code)
     cubes: list[Cube] = []
-    for cube in rows.select_related("namespace", "persona", "subject").order_by("-id").select_for_update(of=("self",)):
+    found: list[Any] = list(
+        rows.select_related("namespace", "persona", "subject").order_by("-id").select_for_update(of=("self",))
+    )
+    for cube in found:
         if not is_allowed(actor, Permission.MEMORY_DELETE, cube_target(cube)):
             left[cube.id] = Forbidden.code
         elif cube.is_held:

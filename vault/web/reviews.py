@@ -24,7 +24,14 @@ from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from governance.web.undo import put_message
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import decisions_count, review_get, review_view, reviews_count, reviews_list
-from vault.reviews.services import is_reopenable, review_accept, review_accept_ask, review_reject, review_reopen
+from vault.reviews.services import (
+    is_reopenable,
+    review_accept,
+    review_accept_ask,
+    review_reject,
+    review_reject_ask,
+    review_reopen,
+)
 from vault.store.proposals import Proposal, Side, answered_proposals_list, proposals_list
 from vault.store.publications import publications_waiting
 from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
@@ -50,6 +57,30 @@ GROUPS: dict[str, tuple[Promise, frozenset[ReviewKind]]] = {
     "quarantine": (_("Quarantine"), frozenset({ReviewKind.QUARANTINE})),
     "feedback": (_("Feedback"), frozenset({ReviewKind.FEEDBACK})),
     "sources": (_("Removed sources"), frozenset({ReviewKind.SOURCE_WITHDRAWN})),
+}
+# Before a decision without undo: the question, its consequence, and the button.
+QUESTIONS: dict[tuple[ReviewKind, ReviewStatus], tuple[Promise, Promise, Promise]] = {
+    (ReviewKind.SOURCE_WITHDRAWN, ReviewStatus.ACCEPTED): (
+        _("Keep this memory?"),
+        _("The text stays. The content of earlier versions is removed. This cannot be undone."),
+        _("Keep"),
+    ),
+    (ReviewKind.SOURCE_WITHDRAWN, ReviewStatus.REJECTED): (
+        _("Delete this memory?"),
+        _("The memory can be restored only after the memories that it was made from."),
+        _("Delete"),
+    ),
+    (ReviewKind.QUARANTINE, ReviewStatus.REJECTED): (
+        _("Delete this memory?"),
+        _("This cannot be undone."),
+        _("Delete"),
+    ),
+}
+# The messages after those decisions.
+DECIDED: dict[tuple[ReviewKind, ReviewStatus], Promise] = {
+    (ReviewKind.SOURCE_WITHDRAWN, ReviewStatus.ACCEPTED): _("The memory stays. Its earlier versions were removed."),
+    (ReviewKind.SOURCE_WITHDRAWN, ReviewStatus.REJECTED): _("The memory was deleted"),
+    (ReviewKind.QUARANTINE, ReviewStatus.REJECTED): _("The memory was deleted"),
 }
 KEYS = 200  # newest keys that the form offers
 
@@ -179,6 +210,8 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
     """
     conflict: Conflict | None = None
     if request.method == "POST":
+        if question := _ask_first(request, actor, review_id, ReviewStatus.ACCEPTED):
+            return question
         try:
             redact_history = request.POST.get("redact_history") == "on"
             content = request.POST.get("content")
@@ -200,11 +233,34 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
 
 @post_page
 def reject(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
+    if question := _ask_first(request, actor, review_id, ReviewStatus.REJECTED):
+        return question
     review = review_reject(actor=actor, review_id=review_id)
     if not wants_part(request):
         return _see_next(request, review)
     shown = make_shown_review(review_view(actor=actor, review=review))
     return draw(request, "vault/reviews/_review.html", {"shown": shown, "may_decide": True})
+
+
+def _ask_first(request: HttpRequest, actor: Actor, review_id: UUID, decision: ReviewStatus) -> HttpResponseBase | None:
+    """Return the question before a decision that erases something for good; None for another, and once confirmed."""
+    if request.POST.get("confirmed") == "yes":
+        return None
+    ask = review_accept_ask if decision is ReviewStatus.ACCEPTED else review_reject_ask
+    ask(actor=actor, review_id=review_id)
+    row = review_get(actor=actor, review_id=review_id).row
+    words = QUESTIONS.get((ReviewKind(row.kind), decision))
+    if words is None or row.status != ReviewStatus.OPEN:
+        return None
+    title, consequence, button = words
+    context = {
+        "title": title,
+        "consequence": consequence,
+        "button": button,
+        "asked": request.POST,
+        "back": f"{reverse('reviews')}?case={review_id}",
+    }
+    return draw(request, "vault/reviews/question.html", context)
 
 
 @post_page
@@ -217,9 +273,10 @@ def reopen(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
 def _see_next(request: HttpRequest, review: "Review") -> HttpResponseBase:
     """Lead to the next review of the list, with a message that undoes the decision where that can be done."""
     words = _("Accepted: %(kind)s.") if review.status == ReviewStatus.ACCEPTED else _("Rejected: %(kind)s.")
+    kind = ReviewKind(review.kind)
     put_message(
         request,
-        str(words) % {"kind": REVIEW_KINDS[ReviewKind(review.kind)]},
+        str(DECIDED.get((kind, ReviewStatus(review.status)), words)) % {"kind": REVIEW_KINDS[kind]},
         address=reverse("review_reopen", args=[review.id]) if is_reopenable(review) else "",
     )
     asked = {name: value for name in ("kind", "case") if (value := request.POST.get(name))}

@@ -82,3 +82,32 @@ def test_deed_that_cannot_be_undone_any_more_is_not_offered_again(world: World) 
     ((address, fields),) = read_undo_forms(client, OTHER_PAGE)
     assert client.post(address, fields).status_code == 404
     assert read_undo_forms(client, OTHER_PAGE) == []
+
+
+def test_role_and_invitation_come_back_by_undo(world: World) -> None:
+    client, bob = signed_in(world.olivia), f"members/{world.bob.member.id}/"
+    members = "/settings/members/"
+    assert client.post(f"{members}{world.bob.member.id}/role/", {"role": "editor"})["Location"] == members
+    assert "bob@acme.example has the role Editor now." in client.get(members).content.decode()
+    ((address, fields),) = read_undo_forms(client, OTHER_PAGE)
+    for other in (world.bob, world.charlie):
+        assert signed_in(other).post(address, fields | {"role": "owner"}).status_code in {403, 404}
+    client.post(address, fields)
+    assert world.client("olivia").get(bob).json["role"] == "viewer"
+    client.post(members, {"email": "vera@acme.example", "role": "auditor"})
+    (invited,) = world.client("olivia").get("invitations/").json["results"]
+    client.post(f"/settings/invitations/{invited['id']}/revoke/")
+    assert "The invitation of vera@acme.example was revoked." in client.get(members).content.decode()
+    ((address, fields),) = read_undo_forms(client, OTHER_PAGE)
+    client.post(address, fields)
+    (again,) = world.client("olivia").get("invitations/").json["results"]
+    assert (again["email"], again["role"]) == ("vera@acme.example", "auditor")
+
+
+def test_own_role_is_changed_after_a_question(world: World) -> None:
+    assert world.client("olivia").patch(f"members/{world.ada.member.id}/", {"role": "admin"}).status == 200
+    client, address = signed_in(world.ada), f"/settings/members/{world.ada.member.id}/role/"
+    assert "Change your own role?" in client.post(address, {"role": "viewer"}).content.decode()
+    assert world.client("olivia").get(f"members/{world.ada.member.id}/").json["role"] == "admin"
+    assert client.post(address, {"role": "viewer", "confirmed": "yes"}).status_code == 303
+    assert world.client("olivia").get(f"members/{world.ada.member.id}/").json["role"] == "viewer"
