@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.urls import get_script_prefix, reverse
 
 from governance.access.decisions.services import authorize
+from governance.access.grants.selectors import objects_readable
 from governance.actor import Actor
 from governance.errors import Conflict, FieldError, Invalid
 from governance.pages import First
@@ -36,6 +37,7 @@ from governance.webhooks.services import (
 )
 
 ROWS = 50
+PATHS = 200  # suggested
 
 
 @safe_page
@@ -53,7 +55,7 @@ def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def webhook_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     if request.method != "POST":
-        return _form(request)
+        return _form(request, actor)
     namespace = request.POST.get("namespace", "").strip()
     events = request.POST.getlist("events")
     draft = WebhookDraft(
@@ -62,9 +64,9 @@ def webhook_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     try:
         made = webhook_create(actor=actor, draft=draft)
     except Invalid as failure:
-        return _form(request, failure.errors)
+        return _form(request, actor, failure.errors)
     except Conflict as failure:
-        return _form(request, [FieldError("url", failure.detail)])
+        return _form(request, actor, [FieldError("url", failure.detail)])
     return _page(request, actor, made.webhook.id, {"secret": made.secret})
 
 
@@ -106,13 +108,14 @@ def delivery_retry(request: HttpRequest, actor: Actor, delivery_id: UUID) -> Htt
     return see_other(reverse("webhook", args=[delivery.webhook_id]))
 
 
-def _form(request: HttpRequest, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
+def _form(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
     areas: dict[str, list[str]] = {}
     for name in event_names():
         areas.setdefault(name.partition(".")[0], []).append(name)
     context = {
         "areas": areas,
         "asked": {name: request.POST.get(name, "") for name in ("url", "namespace")},
+        "places": objects_readable(actor=actor, object_type="namespace", most=PATHS),
         "chosen": request.POST.getlist("events"),
         "faults": fault_texts(faults),
     }

@@ -71,7 +71,7 @@ def act_as_job(
     found = action_count(actor=actor, draft=draft)
     skipped = [(count, skipped_words(code)) for code, count in found.codes.items()]
     context = {**shown, "count": found.count, "skipped": skipped, "is_capped": found.is_capped, "fault": fault}
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault or shown.get("new_path") else HTTPStatus.OK
     return draw(request, "vault/memories/bulk.html", context, status=status)
 
 

@@ -33,12 +33,12 @@ from vault.listing.bulk import (
     bulk_apply,
     bulk_rehearse,
 )
-from vault.listing.selectors import deleted_ids, memories_choose
+from vault.listing.selectors import deleted_ids, memories_choose, paths_list
 from vault.listing.undo import bulk_undo
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, done_words, draft_read, skipped_words, undone_words
-from vault.web.memory_forms import chosen_read, chosen_text, day_read, member_read
+from vault.web.memory_forms import chosen_read, chosen_text, day_read, member_read, unconfirmed_path
 
 TITLES: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag memories"),
@@ -85,6 +85,7 @@ UNDO = {
     **{action: action for action in VERSIONED},  # by the versions that they made
 }
 AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
+MOVING = frozenset({BulkAction.MOVE, BulkAction.COPY})  # to a namespace that the form names
 NAMED = 5  # up to so many memories are named, more are only counted
 RENEWED_FOR = timedelta(days=30)  # suggested for expired memories
 SHORTLY = timedelta(minutes=5)  # of the rehearsal: within every retention
@@ -107,6 +108,9 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     action = BulkAction(form["action"])
     if form.get("confirmed") != "yes":
         return _draw_question(request, actor, action, chosen, {})
+    if new_path := _find_new_path(actor, form):
+        asked = {"new_path": new_path}
+        return _draw_question(request, actor, action, chosen, asked, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     since = timezone.now() - CLOCKS_DIFFER
     has_undo = action is not BulkAction.RESTORE or deleted_ids(actor, chosen) == chosen.keys()
     try:
@@ -142,13 +146,25 @@ def _draw_job_count(request: HttpRequest, actor: Actor, action: str, ids: list[U
         "query": form.get("query", ""),
     }
     shown |= {"layers": LAYERS} if action == BulkAction.PROMOTE else {}
-    shown |= {"ids": draft.ids, "is_all": draft.filters is not None}
+    shown |= {"ids": draft.ids, "is_all": draft.filters is not None, "places": _list_places(actor, action)}
     arguments = None
     try:
-        arguments = _read_arguments(form) if form.get("confirmed") == "yes" else None
+        if form.get("confirmed") == "yes":
+            shown["new_path"] = _find_new_path(actor, form)
+            arguments = None if shown["new_path"] else _read_arguments(form)
     except Invalid as fault:
         shown["fault"] = fault
     return act_as_job(request, actor, draft, arguments, shown)
+
+
+def _find_new_path(actor: Actor, form: QueryDict) -> str:
+    """Return the target of a move or copy if it does not exist and its creation is not confirmed yet; else nothing."""
+    return unconfirmed_path(actor, form) if form["action"] in MOVING else ""
+
+
+def _list_places(actor: Actor, action: str) -> list[str]:
+    """Return the paths that a form offers as the target of a move or copy."""
+    return paths_list(actor=actor) if action in MOVING and is_allowed(actor, Permission.MEMORY_READ) else []
 
 
 def _action_words(action: str) -> dict[str, Any]:
@@ -176,6 +192,7 @@ def _draw_question(
         "skipped": _count_reasons(outcome),
         "next": _next_address(request.POST, request),
         "given": request.POST,
+        "places": _list_places(actor, action),
         "expires": timezone.localtime(timezone.now() + RENEWED_FOR),
         **more,
     }

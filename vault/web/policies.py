@@ -29,6 +29,7 @@ from governance.web.access_words import KINDS as GRANTEES
 from governance.web.grant_lines import about_of
 from governance.web.pages import draw, form_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, number_or_none, uuid_or_none
+from vault.listing.selectors import paths_list
 from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
 from vault.policies.simulation import policy_simulate
@@ -123,7 +124,9 @@ def policy_new(request: HttpRequest, actor: Actor, kind: str) -> HttpResponseBas
     if kind not in set(PolicyKind):
         raise NotFound
     form = FORMS[PolicyKind(kind)](request.POST if request.method == "POST" else None)
-    return _answer_form(request, actor, form, None) if request.method == "POST" else _draw_form(request, form, None)
+    return (
+        _answer_form(request, actor, form, None) if request.method == "POST" else _draw_form(request, actor, form, None)
+    )
 
 
 @form_page
@@ -143,7 +146,7 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
         "sentence": describe_document(view.document, names),
         "document": _format_document(view),
     }
-    return _draw_form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
+    return _draw_form(request, actor, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
 
 
 def _list_forbidden_grants(actor: Actor) -> dict[str, Any]:
@@ -199,18 +202,18 @@ def _answer_form(request: HttpRequest, actor: Actor, form: PolicyForm, view: Pol
     if view is not None:
         form.fields["name"].required = False
     if not form.is_valid():
-        return _draw_form(request, form, view)
+        return _draw_form(request, actor, form, view)
     try:
         if "simulate" in request.POST:
             effects = _simulate_policy(actor, form, view)
             names = _find_names(actor, {object_id for effect in effects for object_id in effect.sample_ids})
             return _draw_form(
-                request, form, view, effects=effects, more={"names": names, **_preview_document(actor, form)}
+                request, actor, form, view, effects=effects, more={"names": names, **_preview_document(actor, form)}
             )
         saved = _save_policy(actor, form, view)
     except (Invalid, Conflict, VersionConflict) as failure:
         form.blame(failure if isinstance(failure, Invalid) else Invalid(failure.detail))
-        return _draw_form(request, form, view)
+        return _draw_form(request, actor, form, view)
     return see_other(reverse("policy", args=[saved.id]))
 
 
@@ -240,6 +243,7 @@ def _make_draft(actor: Actor, form: PolicyForm, name: str) -> PolicyDraft:
 
 def _draw_form(
     request: HttpRequest,
+    actor: Actor,
     form: PolicyForm,
     view: PolicyView | None,
     *,
@@ -257,6 +261,7 @@ def _draw_form(
         else [_describe_outcome(outcome, (more or {})["names"]) for outcome in effects],
         "days": settings.POLICY_SIMULATED_DAYS,
         "may_change": may_change,
+        "places": paths_list(actor=actor) if may_change and is_allowed(actor, Permission.MEMORY_READ) else [],
         "action": request.path,
         **(more or {}),
     }

@@ -136,7 +136,11 @@ class AboutTexts(PolicyForm):
     """Fields that select texts by properties that are known before the texts are screened."""
 
     namespace = forms.CharField(
-        label=_("Namespace"), required=False, max_length=200, help_text=_("With its subtree. Empty: everywhere.")
+        label=_("Namespace"),
+        required=False,
+        max_length=200,
+        help_text=_("With its subtree. Empty: everywhere."),
+        widget=forms.TextInput({"list": "policy-places"}),
     )
     sensitivities = several(_("Sensitivity"), SENSITIVITIES.items())
 

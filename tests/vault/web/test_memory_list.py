@@ -173,7 +173,8 @@ def test_an_action_changes_what_was_selected_and_nothing_else(
 ) -> None:
     client, api = signed_in(world.alice), world.client("alice")
     before = api.get(f"memories/{ids[0]}/").json[field]
-    assert client.post(BULK, {**form, "id": ids[:2], "confirmed": "yes"}).status_code == 303
+    new_path = {"new_namespace": form.get("namespace", "")}
+    assert client.post(BULK, {**form, **new_path, "id": ids[:2], "confirmed": "yes"}).status_code == 303
 
     def value_of(memory: str) -> object:
         found = api.get(f"memories/{memory}/").json[field]
@@ -195,6 +196,31 @@ def test_an_action_changes_what_was_selected_and_nothing_else(
     assert client.post(f"{BULK}undo/", undo).status_code == 303
     assert value_of(ids[0]) == (before["path"] if isinstance(before, dict) else before)
     assert "changed back" in page_of(client, "/memories/")
+
+
+@pytest.mark.parametrize("more", [{}, {"all": "yes", "query": "/memories/?tags=team"}])
+@pytest.mark.parametrize("action", ["move", "copy"])
+def test_move_and_copy_offer_namespaces_and_ask_before_they_create_one(
+    world: World, ids: list[str], action: str, more: dict[str, str]
+) -> None:
+    client, form = signed_in(world.alice), {"action": action, "id": ids[:2], **more}
+    asked = unescape(client.post(BULK, form).content.decode())
+    assert ('list="bulk-places"' in asked, '<option value="/team">' in asked) == (True, True)
+    typed = form | {"confirmed": "yes", "namespace": "/tema"}
+    question = client.post(BULK, typed)
+    assert question.status_code == 422
+    assert 'name="new_namespace" value="/tema"' in question.content.decode()
+    run_jobs()
+    assert world.client("alice").get("memories/?namespace=/tema").json["results"] == []
+    assert client.post(BULK, typed | {"new_namespace": "/tema"}).status_code == 303
+    run_jobs()
+    assert len(world.client("alice").get("memories/?namespace=/tema").json["results"]) == (3 if more else 2)
+
+
+def test_forms_with_a_namespace_offer_those_that_exist(world: World, ids: list[str]) -> None:
+    client = signed_in(world.olivia)
+    for address in ("/policies/new/retention/", "/policies/new/pii/", "/integrations/webhooks/new/", "/forms/"):
+        assert '<option value="/team">' in page_of(client, address), address
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def _archive_memory(world: World, memory_id: str) -> None:
         (BULK, BULK, {"action": "delete", "confirmed": "yes"}),
         (BULK, BULK, {"action": "archive", "confirmed": "yes"}),
         (BULK, BULK, {"action": "tag", "tag": "rota", "confirmed": "yes"}),
-        (BULK, BULK, {"action": "move", "namespace": "/team/notes", "confirmed": "yes"}),
+        (BULK, BULK, {"action": "move", "namespace": "/team", "confirmed": "yes"}),
     ],
 )
 def test_button_of_a_stale_page_is_refused_and_changes_nothing(
