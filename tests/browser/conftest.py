@@ -118,10 +118,15 @@ def sign_in_link(server: RunningServer) -> str:
 
 def memory_add(server: RunningServer, **fields: object) -> str:
     """Store a memory through the API; the path of its page."""
+    return f"/memories/{post(server, 'memories/', **fields, allow_duplicates=True)['results'][0]['id']}/"
+
+
+def post(server: RunningServer, path: str, **fields: object) -> Any:
+    """Return the answer of the API to a POST by the owner's key."""
     request = urllib.request.Request(
-        f"{server.base_url}/api/v1/memories/",
-        data=json.dumps({**fields, "allow_duplicates": True}).encode(),
+        f"{server.base_url}/api/v1/{path}",
+        data=json.dumps(fields).encode(),
         headers={"Authorization": f"Bearer {server.first_run['api_key']}", "Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=10) as answer:
-        return f"/memories/{json.load(answer)['results'][0]['id']}/"
+        return json.load(answer)

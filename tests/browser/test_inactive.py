@@ -40,10 +40,14 @@ def test_inactive_memories_are_opened_and_brought_back_together(server: RunningS
     assert looked_at(page) == []
 
     page.set_viewport_size({"width": 1280, "height": 800})
+    for words in ("Expired", "Old news.", "Restorable until"):
+        expect(rows.get_by_text(words).first).to_be_visible()
     rows.get_by_text("The weir has a fish ladder.").click()
     expect(page.locator("#reader")).to_contain_text("The weir has a fish ladder.")
+    expect(page.locator("#reader .ending").get_by_text("Restorable until")).to_be_visible()
 
     page.goto(deleted)
+    expect(page.locator(".ending").get_by_text("Restorable until")).to_be_visible()
     expect(page.get_by_role("button", name="Restore…")).to_be_visible()
     assert looked_at(page) == []
 

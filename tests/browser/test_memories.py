@@ -93,8 +93,11 @@ def test_a_memory_is_deleted_and_brought_back_by_keys(page: Page, server: Runnin
     page.get_by_role("button", name=re.compile("^Delete 1")).press("Enter")
     expect(page.locator(".toast")).to_contain_text("1 memory deleted")
     page.wait_for_load_state("load")  # a module listens to keys, and the toast is there before it runs
+    page.goto("/audit/")
+    page.wait_for_load_state("load")
     page.keyboard.press("z")
     expect(page.locator(".toast")).to_contain_text("1 memory restored")
+    expect(page).to_have_url(re.compile("/audit/$"))
 
 
 def test_search_and_filters_work_on_a_phone(visit: OpenVisit) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenVisit, memory_add
+from tests.browser.conftest import OpenVisit, memory_add, post
 from tests.browser.test_accessibility import findings
 from tests.harness.product import RunningServer
 
@@ -21,7 +21,9 @@ PAGES = (
     "/holds/",
     "/access/",
     "/policies/",
+    "/policies/new/quota/",
     "/quotas/",
+    "/reviews/quarantine/",
     "/schedules/",
     "/settings/members/",
     "/settings/keys/",
@@ -37,9 +39,11 @@ CUT_OFF = """() => [...document.querySelectorAll("header *, main *")]
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_cut_off(visit: OpenVisit, server: RunningServer, scheme: str) -> None:
     memory_add(server, content="Rota.", namespace="/clinic/ward-7/night-rota-of-the-intensive-care-unit")
+    quota = {"holder": {"kind": "tenant"}, "limits": {"memories": 1_000_000}}
+    policy = post(server, "policies/", kind="quota", name=f"Memories of the whole clinic, {scheme}", document=quota)
     look: dict[str, Any] = {**PHONE, "color_scheme": scheme}
     page = visit(**look).page
-    for address in PAGES:
+    for address in (*PAGES, f"/policies/{policy['id']}/"):
         page.goto(address)
         assert page.evaluate(CUT_OFF) == [], address
         assert findings(page) == [], address
