@@ -238,7 +238,8 @@ class NamespaceRestoreView(ApiView):
 
 def _past_json(summary: PastSummary) -> dict[str, Any]:
     counts = {str(change): count for change, count in summary.counts.items()}
-    return NamespacePastSchema.json(vars(summary) | counts | {"dry_run": True, "count": summary.restorable})
+    more = {"purged": summary.purged, "dry_run": True, "count": summary.restorable}
+    return NamespacePastSchema.json(vars(summary) | counts | more)
 
 
 def _open(actor: Actor, namespace_id: UUID) -> View:

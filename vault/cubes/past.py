@@ -60,7 +60,8 @@ compared AS (
       ELSE 'changed'
     END AS change,
     past.number IS NOT NULL AND past.inside AND NOT was_deleted
-      AND (past.expires_at IS NULL OR past.expires_at > %(as_of)s OR was_held) AS was_inside,
+      AND (past.expires_at IS NULL OR past.expires_at > %(as_of)s OR was_held)
+      AND (cube.expires_at IS NULL OR cube.expires_at > %(as_of)s OR was_held) AS was_inside,
     was_held,
     CASE
       WHEN vault_cube_is_held(cube.tenant_id, cube.id) THEN 'held'
@@ -114,16 +115,29 @@ class PastRow:
 
 
 @dataclass(frozen=True)
+class Purge:
+    """A memory that was purged from a namespace."""
+
+    cube_id: UUID
+    namespace_id: UUID
+    at: datetime
+
+
+@dataclass(frozen=True)
 class PastSummary:
     """Numbers of memories by change. obstacles: numbers of changed memories that cannot be restored, by code.
 
-    held, purged: the first MOST_NAMED ids of each.
+    held: the first MOST_NAMED ids; purges: the first MOST_NAMED memories that were purged since.
     """
 
     counts: Mapping[PastChange, int]
     obstacles: Mapping[str, int]
     held: tuple[UUID, ...]
-    purged: tuple[UUID, ...]
+    purges: tuple[Purge, ...]
+
+    @property
+    def purged(self) -> tuple[UUID, ...]:
+        return tuple(purge.cube_id for purge in self.purges)
 
     @property
     def differing(self) -> int:
@@ -166,10 +180,12 @@ def past_summary(actor: Actor, namespaces: Collection[UUID], as_of: datetime) ->
     inside = purged.filter(
         id__gte=uuid7_floor(as_of), detail__namespace__in=[str(namespace_id) for namespace_id in namespaces]
     )
-    deleted_ids = [
-        cube_id for ids in inside.order_by("id").values_list("object_ids", flat=True)[:MOST_NAMED] for cube_id in ids
+    purges = [
+        Purge(cube_id, UUID(entry.detail["namespace"]), entry.at)
+        for entry in inside.order_by("id")[:MOST_NAMED]
+        for cube_id in entry.object_ids
     ]
-    return PastSummary(counts, obstacles, tuple(held[:MOST_NAMED]), tuple(deleted_ids[:MOST_NAMED]))
+    return PastSummary(counts, obstacles, tuple(held[:MOST_NAMED]), tuple(purges[:MOST_NAMED]))
 
 
 def past_restore(

@@ -1,13 +1,14 @@
 """A namespace with all below it as it was at a time: looked at, compared, and restored by a job."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
@@ -23,7 +24,7 @@ from vault.cubes.past import FIRST, PastRow, PastSummary, past_restore, past_row
 from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import readable_versions
 from vault.cubes.writer.prepared_texts import provide_texts, read_version_texts
-from vault.models import Cube, Namespace
+from vault.models import Cube, Namespace, PastDeletion
 from vault.namespaces.management import namespace_locate, subtree
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import PastChange
@@ -34,12 +35,27 @@ LOOKED_AT = 300  # memories of one page that may be passed over, as the reader m
 MOST_SKIPPED = 100
 
 
+class PastEventKind(StrEnum):
+    DELETED = "deleted"
+    RESTORED = "restored"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True)
+class PastEvent:
+    """A deletion, restoration or expiry of a memory after the time that is looked at."""
+
+    kind: PastEventKind
+    at: datetime
+
+
 @dataclass(frozen=True)
 class PastMemory:
-    """A memory as it was, opened. change: what became of it since."""
+    """A memory as it was, opened. change: what became of it since; events: its ends and returns, in order."""
 
     row: PastRow
     then: VersionView = field(repr=False)
+    events: tuple[PastEvent, ...] = ()
 
     @property
     def change(self) -> PastChange:
@@ -58,7 +74,8 @@ class PastPage:
 def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: UUID | None = None) -> PastPage:
     """A page of the memories that lay in a namespace and below it at a time, and that the actor may read now and then.
 
-    Deleted ones are left out, which the trash shows, and those that the contract of a pack closes.
+    What was deleted or has expired since is included for who may restore it. What the contract of a pack closes is left
+    out.
     Raises NotFound; Forbidden; Invalid for a time to come.
     Writes: AuditEntry.
     """
@@ -75,7 +92,12 @@ def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: 
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[row.cube_id for row in shown])
         is_whole = len(rows) < LOOKED_AT and len(shown) < PAGE
         last = shown[-1] if len(shown) == PAGE else rows[-1] if rows else None
-        memories = tuple(PastMemory(row, view) for row, view in zip(shown, views, strict=True) if not view.is_closed)
+        events = _load_events([row.cube_id for row in shown], as_of)
+        memories = tuple(
+            PastMemory(row, view, events.get(row.cube_id, ()))
+            for row, view in zip(shown, views, strict=True)
+            if not view.is_closed
+        )
         return PastPage(memories, None if is_whole or last is None else last.cube_id)
 
 
@@ -161,10 +183,30 @@ def _do_step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequen
 
 
 def _open_versions(actor: Actor, rows: Sequence[PastRow]) -> dict[UUID, Any]:
-    """The versions of then that the actor may read, of memories that it may read now, by their ids."""
-    cubes = Cube.objects.visible_to(actor).filter(id__in=[row.cube_id for row in rows])
+    """The versions of then that the actor may read, of memories that it may read or restore now, by their ids."""
+    ids = [row.cube_id for row in rows]
+    cubes = set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
+    if is_allowed(actor, Permission.MEMORY_DELETE):
+        cubes |= set(Cube.objects.inactive_for(actor).filter(id__in=ids).values_list("id", flat=True))
     versions = readable_versions(actor).filter(id__in=[row.past_id for row in rows if row.past_id])
-    return {version.id: version for version in versions.filter(cube__in=cubes.values("id")).select_related("namespace")}
+    return {version.id: version for version in versions.filter(cube__in=cubes).select_related("namespace")}
+
+
+def _load_events(cube_ids: Sequence[UUID], as_of: datetime) -> dict[UUID, tuple[PastEvent, ...]]:
+    """Return the deletions, restorations and expiry of each memory since a time. Two queries."""
+    now, events = database_now(), defaultdict[UUID, list[PastEvent]](list)
+    for past in PastDeletion.objects.filter(cube_id__in=cube_ids, created_at__gt=as_of):
+        if past.deleted_at > as_of:
+            events[past.cube_id].append(PastEvent(PastEventKind.DELETED, past.deleted_at))
+        events[past.cube_id].append(PastEvent(PastEventKind.RESTORED, past.created_at))
+    for cube_id, deleted_at, expires_at in Cube.objects.filter(id__in=cube_ids).values_list(
+        "id", "deleted_at", "expires_at"
+    ):
+        if deleted_at is not None:
+            events[cube_id].append(PastEvent(PastEventKind.DELETED, deleted_at))
+        if expires_at is not None and expires_at <= now:
+            events[cube_id].append(PastEvent(PastEventKind.EXPIRED, expires_at))
+    return {cube_id: tuple(sorted(found, key=lambda event: event.at)) for cube_id, found in events.items()}
 
 
 def _check_time(as_of: datetime) -> None:

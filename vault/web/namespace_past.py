@@ -17,16 +17,20 @@ from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid
+from governance.object_names import names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, form_page, see_other
 from governance.web.pagination import uuid_or_none
 from vault.cubes.past import PastSummary
 from vault.jobs.restoration import (
+    PastEventKind,
+    PastMemory,
     namespace_past,
     namespace_restore_ask,
     namespace_restore_later,
     namespace_restore_preview,
 )
+from vault.listing.selectors import memories_choose
 from vault.namespaces.selectors import namespace_get
 from vault.vocabulary import PastChange
 
@@ -36,6 +40,12 @@ CHANGES: dict[PastChange, tuple[Promise, str]] = {
     PastChange.DELETED: (gettext_lazy("deleted since"), "chip-bad"),
     PastChange.ADDED: (gettext_lazy("added since"), "chip-ok"),
     PastChange.RESTORED: (gettext_lazy("restored since"), "chip-ok"),
+}
+EXPIRED: tuple[Promise, str] = (gettext_lazy("expired since"), "chip-bad")
+EVENTS: dict[PastEventKind, Promise] = {
+    PastEventKind.DELETED: gettext_lazy("deleted"),
+    PastEventKind.RESTORED: gettext_lazy("restored"),
+    PastEventKind.EXPIRED: gettext_lazy("expired"),
 }
 OBSTACLES: dict[str, Promise] = {
     "held": gettext_lazy("A hold keeps them"),
@@ -85,7 +95,7 @@ def _draw_past(
         found = namespace_past(actor=actor, namespace_id=namespace_id, as_of=at, after=after)
         context: dict[str, Any] = {
             "namespace": namespace_get(actor=actor, namespace_id=namespace_id).view.namespace,
-            "rows": [(memory, *CHANGES[memory.change]) for memory in found.memories],
+            "rows": [_describe_memory(memory) for memory in found.memories],
             "next": found.next,
             "at": text or at.isoformat(),
             "local": _format_local(at),
@@ -94,11 +104,33 @@ def _draw_past(
             "fault": fault,
             "may_restore": _may_restore(actor, namespace_id),
             "summary": summary,
+            **_name_those_that_stay(actor, summary),
             "counts": _list_counts(summary),
             "obstacles": [(OBSTACLES[code], count) for code, count in summary.obstacles.items()] if summary else [],
         }
         status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
         return draw(request, "vault/namespaces/past.html", context, status=status)
+
+
+def _describe_memory(memory: PastMemory) -> tuple[PastMemory, Promise, str, list[tuple[Promise, datetime]]]:
+    """Return a memory with the words and class of its change, and its events since in words."""
+    words, mark = CHANGES[memory.change]
+    if memory.change is not PastChange.DELETED and memory.events and memory.events[-1].kind is PastEventKind.EXPIRED:
+        words, mark = EXPIRED
+    return memory, words, mark, [(EVENTS[event.kind], event.at) for event in memory.events]
+
+
+def _name_those_that_stay(actor: Actor, summary: PastSummary | None) -> dict[str, Any]:
+    """Return the held memories by their words, and the purged ones by namespace and time."""
+    if summary is None:
+        return {}
+    views = memories_choose(actor=actor, ids=list(summary.held))
+    names = names_find(actor.tenant_id, {purge.namespace_id for purge in summary.purges})
+    return {
+        "held": [(view.cube.id, view.words.title or view.words.content) for view in views],
+        "held_unnamed": len(summary.held) - len(views),
+        "purged": [(names.get(purge.namespace_id), purge.at) for purge in summary.purges],
+    }
 
 
 def _format_local(at: datetime) -> str:

@@ -1,8 +1,11 @@
 """A namespace restored as of a time: equal versions, later memories deleted, held and purged ones named."""
 
+import re
+from collections.abc import Callable
 from html import unescape
 from typing import Any
 
+import psycopg
 import pytest
 
 from governance.database import acting
@@ -188,15 +191,37 @@ def test_page_shows_then_and_now_and_restores_after_a_preview(
     assert "The heron left." not in page
     assert "changed since" in page
     assert "The owl came later." not in page
-    assert "The crane nests." not in page  # deleted: the trash shows it
+    assert ("The crane nests." in page, "deleted since" in page) == (True, True)
+    assert "The crane nests." not in signed_in(world.bob).get(address, {"at": team["at"]}).content.decode()
     preview = unescape(browser.post(address, {"at": team["at"]}).content.decode())
     assert "4 memories would change. Nothing was changed." in preview
-    assert team["gull"] in preview
+    assert f'<a href="/memories/{team["ibis"]}/">The ibis left.</a>' in preview
+    assert "Purged, cannot come back: a memory in /team," in preview
+    assert team["gull"] not in preview
     assert browser.post(address, {"at": "2999-01-01T00:00", "confirmed": "yes"}).status_code == 422
     done = browser.post(address, {"at": team["at"], "confirmed": "yes"})
     assert done["Location"].startswith("/jobs/")
     run_jobs()
     assert memory(alice, team["heron"])["content"] == "The heron nests."
+
+
+def test_page_of_the_past_tells_of_deletions_restorations_and_expiry(
+    world: World, alice: Contract, team: dict[str, str], superuser: Callable[[], psycopg.Connection]
+) -> None:
+    assert alice.delete(f"memories/{team['crane']}/").status == 204
+    assert alice.post(f"memories/{team['crane']}/restore/").status == 200
+    superuser().execute("UPDATE vault_cube SET expires_at = now() WHERE id = %s", [team["gull"]])
+    expired, address = database_time(world), f"/namespaces/{team['/team']}/past/"
+
+    def read_row(words: str, at: str) -> str:
+        page = " ".join(unescape(signed_in(world.alice).get(address, {"at": at}).content.decode()).split())
+        return next((row for row in page.split("<li>") if words in row), "")
+
+    crane = read_row("The crane nests.", team["at"])
+    assert re.search("· deleted <time.*· restored <time.*unchanged", crane)
+    assert re.search("· expired <time.*expired since", read_row("The gull nests.", team["at"]))
+    assert read_row("The gull nests.", expired) == ""
+    assert read_row("The crane nests.", expired).count("<time") == 0
 
 
 def test_page_offers_a_reader_no_restore(world: World, team: dict[str, str]) -> None:
