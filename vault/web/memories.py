@@ -22,8 +22,6 @@ from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, VersionView, cube_get, versions_list
 from vault.lifecycle.fusion import is_undoable
 from vault.lifecycle.selectors import transition_last
-from vault.listing.endings import endings_find
-from vault.listing.selectors import memories_choose
 from vault.provenance.selectors import Lineage, lineage_open
 from vault.reviews.selectors import findings_list
 from vault.vocabulary import State
@@ -32,7 +30,7 @@ from vault.web.holds import keeping_context
 from vault.web.labels import make_labels
 from vault.web.lineage import lineage_draw
 from vault.web.memory_access import access_context
-from vault.web.memory_reader import reader_context
+from vault.web.memory_reader import inactive_context, reader_context
 from vault.web.memory_rows import layer_class, make_heat
 from vault.web.tool_calls import tool_call_make
 
@@ -45,7 +43,7 @@ def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
         try:
             view = cube_get(actor=actor, cube_id=memory_id)
         except NotFound:
-            return draw(request, "vault/memories/inactive.html", _inactive_context(actor, memory_id))
+            return draw(request, "vault/memories/inactive.html", inactive_context(actor, memory_id))
         context = memory_context(request, actor, view)
         template = "vault/memories/_memory.html" if wants_part(request) else "vault/memories/memory.html"
         return draw(request, template, context)
@@ -57,19 +55,7 @@ def pane(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     try:
         return draw(request, "vault/memories/_reader.html", reader_context(request, actor, memory_id))
     except NotFound:
-        return draw(request, "vault/memories/_inactive.html", _inactive_context(actor, memory_id))
-
-
-def _inactive_context(actor: Actor, memory_id: UUID) -> dict[str, Any]:
-    """Return the context of a deleted or expired memory. Raises NotFound, also for who may not restore it."""
-    if not is_allowed(actor, Permission.MEMORY_DELETE):
-        raise NotFound
-    with acting(actor):
-        views = memories_choose(actor=actor, ids=[memory_id], inactive=True)
-        if not views:
-            raise NotFound
-        endings = endings_find(actor, views)
-    return {"memory": views[0], "labels": make_labels(views[0].cube), "ending": endings[memory_id]}
+        return draw(request, "vault/memories/_inactive.html", inactive_context(actor, memory_id))
 
 
 def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[str, Any]:

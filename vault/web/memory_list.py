@@ -17,7 +17,7 @@ from django.views.decorators.gzip import gzip_page
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import DomainError, Invalid
+from governance.errors import DomainError, Invalid, NotFound
 from governance.keys.services import token_maker
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
@@ -30,7 +30,7 @@ from vault.listing.selectors import memories_page
 from vault.listing.views import views_list
 from vault.vocabulary import SearchMode
 from vault.web.facets import chips_make, facets_make
-from vault.web.memory_reader import reader_context
+from vault.web.memory_reader import inactive_context, reader_context
 from vault.web.memory_rows import rows_make
 
 COLUMNS: dict[str, Promise] = {
@@ -169,8 +169,17 @@ def _frame_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
 def _reader_context_or_none(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[str, Any]:
     try:
         return {"reader": reader_context(request, actor, memory_id)}
+    except NotFound:
+        return _inactive_context_or_none(actor, memory_id)
     except DomainError:
         return {}  # the selected memory no longer exists; the list is shown without the pane
+
+
+def _inactive_context_or_none(actor: Actor, memory_id: UUID) -> dict[str, Any]:
+    try:
+        return {"reader": inactive_context(actor, memory_id)}
+    except NotFound:
+        return {}
 
 
 def _read_columns(request: HttpRequest) -> list[str]:

@@ -10,10 +10,13 @@ from django.utils.translation import gettext_lazy as _
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
+from governance.errors import NotFound
 from governance.vocabulary import Permission
 from governance.web.pagination import Newest
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import cube_get, versions_list
+from vault.listing.endings import endings_find
+from vault.listing.selectors import memories_choose
 from vault.web.labels import make_labels
 from vault.web.memory_rows import ScorePart, hits_mark, layer_class, make_heat, score_parts
 
@@ -45,6 +48,18 @@ def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[
             "may_delete": is_allowed(actor, Permission.MEMORY_DELETE, target),
             "may_reword": bool(view.pack) and is_allowed(actor, Permission.STORE_MANAGE),
         }
+
+
+def inactive_context(actor: Actor, memory_id: UUID) -> dict[str, Any]:
+    """Return the context of a deleted or expired memory. Raises NotFound, also for who may not restore it."""
+    if not is_allowed(actor, Permission.MEMORY_DELETE):
+        raise NotFound
+    with acting(actor):
+        views = memories_choose(actor=actor, ids=[memory_id], inactive=True)
+        if not views:
+            raise NotFound
+        endings = endings_find(actor, views)
+    return {"memory": views[0], "labels": make_labels(views[0].cube), "ending": endings[memory_id]}
 
 
 def _read_score(request: HttpRequest) -> tuple[float | None, list[ScorePart]]:

@@ -90,6 +90,11 @@ def test_row_opens_the_content_for_who_may_restore_it(world: World, inactive: di
             assert signed_in(person).get(part).status_code == 404
 
 
+def test_pane_of_an_inactive_memory_is_there_after_a_reload(world: World, inactive: dict[str, str]) -> None:
+    address = f"{PAGE}&selected={inactive['deleted']}"
+    assert "Restore…" in page_of(signed_in(world.alice), address).partition('id="reader"')[2]
+
+
 def test_selected_ones_are_brought_back_together(world: World, alice: Contract, inactive: dict[str, str]) -> None:
     client = signed_in(world.alice)
     form = {"action": "restore", "id": list(inactive.values())}
