@@ -68,6 +68,20 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
+class ListedState(StrEnum):
+    """A state by which lists and filters select, or the mark of a deletion."""
+
+    GENERATED = State.GENERATED
+    ACTIVATED = State.ACTIVATED
+    MERGED = State.MERGED
+    ARCHIVED = State.ARCHIVED
+    EXPIRED = State.EXPIRED
+    DELETED = "deleted"
+
+
+ENDED = frozenset({ListedState.EXPIRED, ListedState.DELETED})  # what only those see who may restore it
+
+
 class Modality(StrEnum):
     TEXT = "text"
     IMAGE = "image"

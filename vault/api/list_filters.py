@@ -16,12 +16,12 @@ from governance.personas.services import is_persona_name
 from vault.cubes.filters import filter_read, message_condition, read_moment_or_date
 from vault.cubes.persona_references import refuse_unknown_personas
 from vault.retrieval.queries import SHOWN
-from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity, Source, State
+from vault.vocabulary import Layer, ListedState, MemoryType, SemanticType, Sensitivity, Source
 
 SAME = {
     "namespace": None,
     "persona": None,
-    "state": State,
+    "state": ListedState,
     "layer": Layer,
     "type": MemoryType,
     "semantic_type": SemanticType,

@@ -33,7 +33,10 @@ TIMES = ("created_after", "created_before")
 PARAMETERS = [
     *(OpenApiParameter(name, str, many=True, description="Repeated: any of the values.") for name in FILTERS),
     *(OpenApiParameter(name, str, description="RFC 3339, or a date.") for name in TIMES),
-    OpenApiParameter("deleted", OpenApiTypes.BOOL, description="Count the restorable memories instead."),
+    OpenApiParameter(
+        "inactive", OpenApiTypes.BOOL, description="Count the deleted, expired and archived memories instead."
+    ),
+    OpenApiParameter("deleted", OpenApiTypes.BOOL, description="The same as `inactive`."),
 ]
 
 
@@ -76,8 +79,9 @@ class FacetsView(ApiView):
         """Count the memories of each value of a filter, under the other filters."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        refuse_unknown_parameters(request, *FILTERS, *TIMES, "deleted")
+        refuse_unknown_parameters(request, *FILTERS, *TIMES, "inactive", "deleted")
         flag(request, "deleted")
+        flag(request, "inactive")
         refuse_unknown_personas(actor=actor, references=request.query_params.getlist("persona"), field="persona")
         query = query_read({name: request.query_params.getlist(name) for name in request.query_params})
         return Response(facets_json(facets_count(actor=actor, query=query)))

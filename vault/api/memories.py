@@ -89,7 +89,7 @@ from vault.provenance.services import manifest_of_memories
 from vault.reconciliation.relations import ENDING
 from vault.reconciliation.services import Change, relations_store, statements_relate
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import Refusal, SearchMode, State
+from vault.vocabulary import ENDED, Refusal, SearchMode, State
 
 LEFT_OUT = {
     Refusal.QUOTA: "The contract of the pack in {} allows no more reads in this period.",
@@ -119,7 +119,7 @@ class MemoriesView(ApiView):
                 matching=list_condition(actor, request.query_params),
                 deleted=flag(request, "deleted"),
                 inactive=flag(request, "inactive"),
-                with_expired=State.EXPIRED in request.query_params.getlist("state"),
+                ended=ENDED & {*request.query_params.getlist("state")},
                 pages=pages,
             )
             manifest = _make_manifest(actor, views) if flag(request, "provenance") else {}

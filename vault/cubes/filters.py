@@ -31,7 +31,7 @@ from vault.models import ArchivedPosting, CubeUse, Posting
 from vault.models.cube import AskedOfEachRow
 from vault.models.namespace import NOTHING
 from vault.namespaces.rules import PathError, check_path
-from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
+from vault.vocabulary import Layer, ListedState, MemoryType, Modality, SemanticType, Sensitivity, Source, State
 
 BROKEN = re.compile("[\\x00\\ud800-\\udfff]")
 LENGTH_OF_DATE = len("2026-05-01")
@@ -45,7 +45,7 @@ EQUALITY = ("eq", "ne", "in", "contains")
 ORDER = {"gt": "__gt", "gte": "__gte", "lt": "__lt", "lte": "__lte"}
 HOLDS = {"gt": op.gt, "gte": op.ge, "lt": op.lt, "lte": op.le}
 ENUMERATIONS: dict[str, type[StrEnum]] = {
-    "state": State,
+    "state": ListedState,
     "layer": Layer,
     "type": MemoryType,
     "semantic_type": SemanticType,
@@ -422,8 +422,10 @@ def read_moment(value: Any, path: str) -> datetime:
 
 def _member_condition(name: str, value: str) -> Q:
     """Return the condition that a column has a value of an enumeration. What has expired counts as expired at once."""
+    if value == ListedState.DELETED:
+        return Q(deleted_at__isnull=False)
     condition = Q(**{name: value})
-    return condition | Q(expires_at__lte=Now()) if value == State.EXPIRED else condition
+    return condition | Q(expires_at__lte=Now()) if value == ListedState.EXPIRED else condition
 
 
 def _plain_condition(name: str, value: str) -> Q:

@@ -33,7 +33,7 @@ from vault.lexicon.recurrences import LONGEST_READ, Recurrence, read_recurrence
 from vault.lexicon.resolved_dates import event_period
 from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
-from vault.vocabulary import Source, State
+from vault.vocabulary import ListedState, Source, State
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ def cubes_list(
     pages: Pages,
     deleted: bool = False,
     inactive: bool = False,
-    with_expired: bool = False,
+    ended: Collection[ListedState] = (),
 ) -> list[CubeView]:
     """Return a page of the matching cubes that the actor may read, newest first.
 
     deleted: return the cubes that can still be restored; inactive: those, the expired and the archived ones. Both need
-    the right to delete. with_expired: also the expired ones within the grace period, if the actor has that right.
+    the right to delete. ended: also the expired or deleted ones within the grace period, if the actor has that right.
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -113,11 +113,11 @@ def cubes_list(
     with acting(actor):
         rows = Cube.objects.inactive_for(actor) if inactive else Cube.objects.visible_to(actor)
         rows = Cube.objects.restorable_by(actor) if deleted else rows
-        if with_expired and not (deleted or inactive) and is_allowed(actor, Permission.MEMORY_DELETE):
-            rows = Cube.objects.listed_with_expired(actor)
+        if ended and not (deleted or inactive) and is_allowed(actor, Permission.MEMORY_DELETE):
+            rows = Cube.objects.listed_with_ended(actor, ended)
         page = pages.take(rows.filter(matching).order_by("-id").only("id"))
         views = cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
-        if inactive or with_expired:
+        if inactive or ended:
             _show_expired(views)
         return views
 

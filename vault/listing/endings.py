@@ -46,6 +46,11 @@ def endings_find(actor: Actor, views: Sequence[CubeView]) -> dict[UUID, Ending]:
         return {view.cube.id: _find_ending(actor, view.cube, names) for view in views}
 
 
+def has_ended(cube: Cube) -> bool:
+    """Return whether a memory is deleted or has expired. Use inside `acting`."""
+    return cube.deleted_at is not None or (cube.expires_at is not None and cube.expires_at <= database_now())
+
+
 def _load_policy_names(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, str]:
     wanted = {cube.expiry_policy for cube in cubes if cube.expiry_policy is not None}
     if not wanted or not is_allowed(actor, Permission.POLICY_READ):

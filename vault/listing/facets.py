@@ -16,17 +16,18 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.pack_reads import find_closed_namespaces, pack_namespaces
 from vault.cubes.selectors import CubeView
 from vault.listing.queries import MemoryQuery
-from vault.listing.selectors import ordered_walk, select_rows
+from vault.listing.selectors import ordered_walk, select_ended, select_rows
 from vault.models import Namespace
-from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
+from vault.vocabulary import Layer, ListedState, SemanticType, Sensitivity, Source
 
 COUNTED = 2_000  # the newest rows that are counted
 MOST = 1_000  # a larger count is shown as 1,000+
 MOST_VALUES = 20  # of one facet
+ENDED_INDEX = -1  # of the statements that count what is not active
 TOTAL = "total"
 CLOSED: Mapping[str, Sequence[str]] = {
     "layer": [*Layer],
-    "state": [*State],
+    "state": [*ListedState],
     "semantic_type": [*SemanticType],
     "sensitivity": [*Sensitivity],
     "source": [*Source],
@@ -35,7 +36,11 @@ CLOSED: Mapping[str, Sequence[str]] = {
 VALUES = {
     TOTAL: ("''", ""),
     "layer": ("layer", ""),
-    "state": ("state", ""),
+    "state": (
+        "CASE WHEN found.deleted_at IS NOT NULL THEN 'deleted'"
+        " WHEN found.expires_at <= transaction_timestamp() THEN 'expired' ELSE found.state END",
+        "",
+    ),
     "semantic_type": ("semantic_type", ""),
     "sensitivity": ("sensitivity", ""),
     "source": ("source", ""),
@@ -44,7 +49,10 @@ VALUES = {
     "tags": ("tag", " CROSS JOIN LATERAL unnest(found.tags) AS tag"),
     "month": ("to_char(found.created_at, 'YYYY-MM')", ""),
 }
-COLUMNS = ("id", "namespace_id", "persona_id", "layer", "state", "semantic_type", "sensitivity", "source", "tags")
+COLUMNS = (
+    *("id", "namespace_id", "persona_id", "layer", "state", "semantic_type", "sensitivity", "source", "tags"),
+    *("created_at", "deleted_at", "expires_at"),
+)
 
 
 @dataclass(frozen=True)
@@ -115,11 +123,17 @@ def _query_facets(actor: Actor, query: MemoryQuery) -> Facets:
             select_rows(actor, query, without=without)
             .exclude(namespace_id__in=closed)
             .order_by("-id")
-            .values(*COLUMNS, "created_at")[:COUNTED]
+            .values(*COLUMNS)[:COUNTED]
         )
         inner, values = rows.query.sql_with_params()
         found.append(f"found_{index} AS MATERIALIZED ({inner})")
         parts += [_facet_statement(index, name) for name in names]
+        parameters += values
+    ended = {} if query.inactive else select_ended(actor, query)
+    for name, rows in ended.items():
+        inner, values = rows.exclude(namespace_id__in=closed).values("id")[:COUNTED].query.sql_with_params()
+        found.append(f"{name} AS MATERIALIZED ({inner})")
+        parts.append(f"SELECT {ENDED_INDEX}, 'state', '{name}', count(*) FROM {name}")
         parameters += values
     counters: dict[str, dict[str, Counter[str]]] = {
         without: {name: Counter() for name in names} for without, names in counts.items()
@@ -127,7 +141,8 @@ def _query_facets(actor: Actor, query: MemoryQuery) -> Facets:
     with ordered_walk(), connection.cursor() as cursor:
         cursor.execute(f"WITH {', '.join(found)} {' UNION ALL '.join(parts)}", parameters)
         for index, name, value, count in cursor.fetchall():
-            counters[[*counts][index]][name][value] = count
+            without = "state" if index == ENDED_INDEX else [*counts][index]
+            counters[without][name][value] = count
     facets: Facets = {}
     for without, counted in counters.items():
         cut = counted[TOTAL][""] >= COUNTED

@@ -13,7 +13,7 @@ from governance.keys.services import TokenMaker
 from governance.time_range import check_moment
 from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, message_condition, read_moment_or_date
 from vault.retrieval.queries import SHOWN
-from vault.vocabulary import SearchMode
+from vault.vocabulary import ENDED, ListedState, SearchMode
 
 # name in the query string → field of the filter language
 FILTERS: Mapping[str, str] = {
@@ -65,7 +65,7 @@ class MemoryQuery:
         condition = filter_read(maker, wanted, path="") if wanted else Q()
         if without != "state" and not self.chosen.get("state") and not self.inactive:
             condition &= Q(state__in=SHOWN)
-        if without != "semantic_type" and not self.inactive:
+        if without != "semantic_type" and not self.is_of_ended:
             condition &= message_condition(wanted)
         if self.after is not None:
             condition &= Q(created_at__gte=self.after)
@@ -85,8 +85,19 @@ class MemoryQuery:
         until = {"lt": self.before.isoformat()} if self.before else {}
         times = {"created_at": since | until} if since or until else {}
         states = {} if self.inactive or self.chosen.get("state") else {"state": {"in": list(SHOWN)}}
-        messages = {} if self.inactive or asks_for_messages(self.filters()) else {DIALOGUE_ONLY: False}
+        messages = {} if self.is_of_ended or asks_for_messages(self.filters()) else {DIALOGUE_ONLY: False}
         return self.filters() | times | states | messages
+
+    @property
+    def ended(self) -> frozenset[ListedState]:
+        """Return those of the chosen states that only those see who may restore the memories."""
+        return ENDED & {*map(ListedState, set(self.chosen.get("state", ())) & set(ListedState))}
+
+    @property
+    def is_of_ended(self) -> bool:
+        """Return whether the list has only memories that are not active."""
+        states = self.chosen.get("state", ())
+        return self.inactive or (bool(states) and self.ended == {*states})
 
     @property
     def is_narrowed(self) -> bool:

@@ -12,8 +12,9 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import F, Q, QuerySet, Subquery
+from django.db.models.functions import Now
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
@@ -26,7 +27,7 @@ from vault.models.cube import CubeQuerySet
 from vault.retrieval.fusion import is_relevant
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import SearchMode, State
+from vault.vocabulary import ListedState, SearchMode, State
 
 PAGE = 30  # rows of one page; scrolling loads the next page
 HITS = 50  # of one search
@@ -61,7 +62,7 @@ def memories_page(
     """
     authorize(actor, Permission.MEMORY_READ)
     size = size or PAGE
-    if query.text and not query.inactive:
+    if query.text and not query.is_of_ended:
         return _search_page(actor, query)
     with acting(actor):
         rows = _order_rows(actor, select_rows(actor, query), query.order, after)
@@ -91,8 +92,26 @@ def select_rows(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQ
     """Return the matching rows that the actor may read; of the inactive ones, those that the actor may restore."""
     authorize(actor, Permission.MEMORY_READ)
     condition = _filter_condition(actor, query, without)
-    rows = select_inactive(actor) if query.inactive else Cube.objects.visible_to(actor)
+    ended = query.ended if without != "state" else frozenset()
+    if query.inactive:
+        rows = select_inactive(actor)
+    elif ended and is_allowed(actor, Permission.MEMORY_DELETE):
+        rows = Cube.objects.listed_with_ended(actor, ended)
+    else:
+        rows = Cube.objects.visible_to(actor)
     return rows.filter(condition)
+
+
+def select_ended(actor: Actor, query: MemoryQuery) -> dict[ListedState, CubeQuerySet]:
+    """Return the deleted and the expired rows that match all filters but the state, newest first, for who may restore
+    them; else none."""
+    if not is_allowed(actor, Permission.MEMORY_DELETE):
+        return {}
+    rows = select_inactive(actor).filter(_filter_condition(actor, replace(query, inactive=True), "state"))
+    return {
+        ListedState.DELETED: rows.filter(deleted_at__isnull=False).order_by("-id"),
+        ListedState.EXPIRED: rows.filter(deleted_at=None, expires_at__lte=Now()).order_by("-expires_at"),
+    }
 
 
 @contextmanager

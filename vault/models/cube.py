@@ -1,3 +1,4 @@
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -23,6 +24,7 @@ from vault.vocabulary import (
     AccessLevel,
     Layer,
     LinkKind,
+    ListedState,
     MemoryType,
     Modality,
     NamespaceKind,
@@ -87,11 +89,19 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         too."""
         return self.stored().filter(is_quarantined=False).resting_on(CubeOrigin.objects.filter(stands=True))
 
-    def listed_with_expired(self, actor: Actor) -> Self:
-        """Return the rows of `visible_to`, and the expired ones that the actor could read before, within the general
-        grace period."""
-        lasting = Q(expires_at=None) | Q(expires_at__gte=Now() - timedelta(days=settings.DELETED_GRACE_DAYS))
-        rows = self.filter(lasting, deleted_at=None, is_quarantined=False)
+    def listed_with_ended(self, actor: Actor, ended: Collection[ListedState]) -> Self:
+        """Return the rows of `visible_to`, and the expired or deleted ones, as in `ended`, that the actor could read
+        before, within the general grace period."""
+        earliest, lasting = Now() - timedelta(days=settings.DELETED_GRACE_DAYS), Q(expires_at=None)
+        there = Q(deleted_at=None)
+        unexpired = lasting | Q(expires_at__gt=Now())
+        if ListedState.EXPIRED in ended:
+            there &= lasting | Q(expires_at__gte=earliest)
+        else:
+            there &= unexpired
+        if ListedState.DELETED in ended:
+            there |= Q(deleted_at__gte=earliest) & unexpired
+        rows = self.filter(there, is_quarantined=False)
         return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
 
     def visible_to(self, actor: Actor) -> Self:
@@ -300,6 +310,7 @@ class Cube(Described, TenantModel):
                 name="cube_indexed_by_expiry",
                 condition=Q(expires_at__isnull=False, is_indexed=True),
             ),
+            models.Index(fields=["tenant", "expires_at"], name="cube_by_expiry", condition=Q(expires_at__isnull=False)),
             models.Index(fields=["tenant", "-id"], name="cube_in_trash", condition=Q(deleted_at__isnull=False)),
             models.Index(fields=["tenant", "persona"], name="cube_pinned", condition=Q(priority__gte=PINNED)),
         ]

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from vault.listing.endings import EndingKind
 from vault.listing.facets import Facets, FacetValue
 from vault.listing.queries import MemoryQuery
 from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
-from vault.web.labels import LAYERS, SEMANTIC_TYPES, SENSITIVITIES, SOURCES, STATES
+from vault.web.labels import ENDINGS, LAYERS, SEMANTIC_TYPES, SENSITIVITIES, SOURCES, STATES
 
 NAMES: dict[str, Promise] = {
     "namespace": _("Namespace"),
@@ -25,7 +26,7 @@ NAMES: dict[str, Promise] = {
 }
 WORDS: Mapping[str, Mapping[str, Promise]] = {
     "layer": {layer: LAYERS[layer] for layer in Layer},
-    "state": {state: STATES[state] for state in State},
+    "state": {**{state: STATES[state] for state in State}, EndingKind.DELETED: ENDINGS[EndingKind.DELETED]},
     "semantic_type": {kind: SEMANTIC_TYPES[kind] for kind in SemanticType},
     "sensitivity": {level: SENSITIVITIES[level] for level in Sensitivity},
     "source": {source: SOURCES[source] for source in Source},

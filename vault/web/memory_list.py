@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -23,7 +24,8 @@ from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from governance.web.pages import draw, safe_page, wants_part
 from governance.web.pagination import uuid_or_none
-from vault.listing.endings import endings_find
+from vault.cubes.selectors import CubeView
+from vault.listing.endings import Ending, endings_find, has_ended
 from vault.listing.facets import count_facets, facets_count
 from vault.listing.queries import MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page
@@ -141,7 +143,7 @@ def _list_context(request: HttpRequest, actor: Actor, query: MemoryQuery, after:
     return {
         "query": query,
         "page": found,
-        "rows": rows_make(found, query.text, endings_find(actor, found.views) if query.inactive else {}),
+        "rows": rows_make(found, query.text, _find_endings(actor, query, found.views)),
         "next_address": list_address(query, after=str(found.next)) if found.next else "",
         "address": list_address(query),
         "columns": _read_columns(request),
@@ -152,6 +154,13 @@ def _list_context(request: HttpRequest, actor: Actor, query: MemoryQuery, after:
         "may_publish": is_allowed(actor, Permission.STORE_MANAGE),
         "curl": curl_command(query, request.build_absolute_uri(f"{get_script_prefix()}api/v1/memories/")),
     }
+
+
+def _find_endings(actor: Actor, query: MemoryQuery, views: Sequence[CubeView]) -> Mapping[UUID, Ending]:
+    """Return the ends of those in the list that are not active."""
+    if not query.inactive and not query.ended:
+        return {}
+    return endings_find(actor, [view for view in views if query.inactive or has_ended(view.cube)])
 
 
 def _frame_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:

@@ -79,6 +79,43 @@ def test_state_expired_lists_them_for_who_may_restore_them(
     assert alice.get("memories/?state=expired").json["results"] == [], "its grace period has ended"
 
 
+def test_facets_count_every_state_for_who_may_restore(
+    alice: Contract, bob: Contract, charlie: Contract, inactive: dict[str, str], superuser: Superuser
+) -> None:
+    def count_states(client: Contract, asked: str = "") -> dict[str, int]:
+        return {row["value"]: row["count"] for row in client.get(f"memories/facets/{asked}").json["state"]}
+
+    for _ in ("swept", "not swept yet"):
+        assert count_states(alice) == {"generated": 1, "archived": 1, "expired": 1, "deleted": 1}
+        assert count_states(alice, "?inactive=true") == {"archived": 1, "expired": 1, "deleted": 1}
+        superuser().execute("UPDATE vault_cube SET state = 'generated' WHERE id = %s", [inactive["expired"]])
+    assert count_states(alice, "?namespace=/elsewhere") == {}
+    assert count_states(bob) == {"generated": 1, "archived": 1}
+    assert bob.get("memories/facets/?inactive=true").status == 403
+    assert count_states(charlie) == {}
+
+
+def test_ended_states_are_listed_alone_or_with_others(
+    world: World, alice: Contract, bob: Contract, inactive: dict[str, str]
+) -> None:
+    client = signed_in(world.alice)
+    for states in (["deleted"], ["expired"], ["deleted", "archived"], ["expired", "deleted"]):
+        asked = "&".join(f"state={state}" for state in states)
+        wanted = {inactive[state] for state in states}
+        assert {memory["id"] for memory in alice.get(f"memories/?{asked}").json["results"]} == wanted
+        page = page_of(client, f"/memories/?{asked}")
+        assert {*rows_of(page)} == wanted
+        for state in states:
+            assert f'state-{state}">{state.capitalize()}<' in page
+        assert ('value="restore"' in page) == ("archived" not in states)
+    assert bob.get("memories/?state=deleted").json["results"] == []
+    assert rows_of(page_of(signed_in(world.bob), "/memories/?state=deleted")) == []
+    run = {"action": "restore", "all": "yes", "query": "/memories/?state=deleted", "confirmed": "yes"}
+    assert client.post(BULK, run | {"expires_at": _tomorrow()}).status_code == 303
+    run_jobs()
+    assert rows_of(page_of(client, PAGE)) == [inactive["expired"], inactive["archived"]]
+
+
 @pytest.mark.parametrize("kind", ["deleted", "expired"])
 def test_row_opens_the_content_for_who_may_restore_it(world: World, inactive: dict[str, str], kind: str) -> None:
     address = f"/memories/{inactive[kind]}/"
