@@ -160,6 +160,7 @@ LISTED_ABOVE = {
     ("vault.conversion.proposals", "proposal_decline"),
     ("vault.conversion.proposals", "proposal_reopen"),
     ("vault.web.form_proposals", "decide"),
+    ("governance.web.jobs", "may_undo"),  # of a job that the caller read
     ("vault.web.agents", "agent"),  # asks for the whole audit log, of which the calls of a key are a part
 }
 

@@ -15,6 +15,7 @@ from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import post_page, see_other
+from governance.web.undo import put_message
 from vault.conversion.proposals import (
     ProposalView,
     proposal_accept,
@@ -89,11 +90,6 @@ def decide(request: HttpRequest, actor: Actor, form_proposal_id: UUID) -> HttpRe
         case _:
             raise Invalid(errors=[FieldError("action", "accept, decline or reopen")])
     can_undo = view.kind is not MemoryType.PLAINTEXT or view.status is ProposalState.DECLINED
-    request.session["undo"] = {
-        "words": words % {"kind": TITLES[view.kind]},
-        "action": "reopen" if can_undo else "",
-        "address": reverse("form_proposal", args=[view.id]),
-        "ids": [],
-        "next": "",
-    }
+    address = reverse("form_proposal", args=[view.id]) if can_undo else ""
+    put_message(request, words % {"kind": TITLES[view.kind]}, address=address, action="reopen")
     return see_other(f"{reverse('reviews')}?case=forms")

@@ -177,7 +177,7 @@ def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 def erase(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Erase a deleted memory for good, with what was made of it."""
     cube_purge(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))
-    request.session["undo"] = {"words": _("Erased for good"), "action": "", "ids": [], "next": ""}
+    put_message(request, _("Erased for good"))
     return see_other(f"{reverse('memories')}?inactive=true")
 
 

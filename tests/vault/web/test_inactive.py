@@ -95,7 +95,7 @@ def test_facets_count_every_state_for_who_may_restore(
     assert count_states(charlie) == {}
 
 
-def test_ended_states_are_listed_alone_or_with_others(
+def test_states_expired_and_deleted_are_listed(
     world: World, alice: Contract, bob: Contract, inactive: dict[str, str]
 ) -> None:
     client = signed_in(world.alice)

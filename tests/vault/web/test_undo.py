@@ -1,4 +1,4 @@
-"""What a member did can be undone from every page, and from the overview, after its message is gone."""
+"""Undo of a member's last deeds from every page and from the overview."""
 
 import re
 from html import unescape
@@ -38,7 +38,7 @@ def read_tags(world: World, memory_id: str) -> list[str]:
     return found
 
 
-def test_deed_is_undone_from_another_page_once_its_message_is_gone(world: World) -> None:
+def test_deed_is_undone_from_another_page_after_its_message(world: World) -> None:
     memory_id, client = add(world, "The weir was rebuilt."), signed_in(world.alice)
     client.post(BULK, {"action": "tag", "confirmed": "yes", "tag": "river", "id": [memory_id], "next": "/memories/"})
     assert "1 memory changed" in client.get("/memories/").content.decode()
