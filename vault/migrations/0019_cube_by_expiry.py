@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("vault", "0017_vector_index")]
+    dependencies = [("vault", "0018_form_proposals")]
 
     operations = [
         migrations.AddIndex(
