@@ -44,6 +44,7 @@ ASK_NOBODY = {
     ("governance.outbox.services", "is_asked"): "tells only whether such work is left already",
     ("governance.outbox.services", "record_read"): "tells of what the caller was allowed",
     ("governance.access.decisions.services", "is_allowed"): "is the question itself",
+    ("governance.web.jobs", "may_undo"): "is a question itself, about a job that the caller read",
     ("governance.tenants.services", "refuse_above"): "is a question itself: who may touch owners",
     ("governance.tenants.services", "refuse_wider_key"): "is a question itself: what a key may do to keys",
     ("governance.personas.selectors", "personas_of"): "is the filter itself: the actor's own and the tenant's agents",
@@ -160,7 +161,6 @@ LISTED_ABOVE = {
     ("vault.conversion.proposals", "proposal_decline"),
     ("vault.conversion.proposals", "proposal_reopen"),
     ("vault.web.form_proposals", "decide"),
-    ("governance.web.jobs", "may_undo"),  # of a job that the caller read
     ("vault.web.agents", "agent"),  # asks for the whole audit log, of which the calls of a key are a part
 }
 
