@@ -7,10 +7,12 @@ from governance.vocabulary import Topic
 
 LABELS: dict[str, Promise] = {
     "archive": _("Archive forgotten memories"),
+    "automatic": _("Caches that the product may make by itself"),
     "days": _("Days without use or change"),
     "filters": _("Filters"),
     "forgetting": _("Forgetting policy"),
     "format": _("Format"),
+    "idle_days": _("Days without use before text is proposed again"),
     "importance": _("Raise the importance of memories that are used"),
     "keep": _("Exports to keep"),
     "limit": _("Archive below this score"),
@@ -24,8 +26,12 @@ LABELS: dict[str, Promise] = {
     "purge": _("Erase memories after the grace period"),
     "repair": _("Repair what is found"),
     "sentences": _("Sentences of a summary at most"),
+    "share": _("Share of the turns a memory must enter"),
+    "stable_days": _("Days without a change"),
     "threshold": _("Least similarity"),
     "to": _("Move to"),
+    "turns": _("Turns that are read"),
+    "uses": _("Uses of a cache before an adapter is proposed"),
     "uses_model": _("Choose sentences with a language model"),
     "youngest_days": _("Never archive memories younger than so many days"),
 }
