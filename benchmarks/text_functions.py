@@ -89,6 +89,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 LONGEST_QUESTION = 2_000  # characters, of a question beside a text
 # Patterns that read text of the product or the operator, or only a few characters of a user's text.
 NOT_A_TEXT = {
+    "vault.lexicon.holidays": "_DAYS",  # names of holidays, matched whole
     "governance.prepared": "PLACEHOLDER",  # statements of the product
     "vault.cubes.visibility": "PLACEHOLDER",  # statements of the product
     "governance.privacy.pii.numbers": "BBAN_LENGTH",  # the registry of IBANs
@@ -460,7 +461,7 @@ FUNCTIONS = (
         "times",
         lambda text: (time_ranges_of(text[:LONGEST_READ], NOW), remove_times(text[:LONGEST_READ], but_names=True)),
         {
-            f"{LEXICON}.dates": "_BEFORE_A_MONTH _TIME_COMES _BEFORE_A_SEASON KINDS",
+            f"{LEXICON}.dates": "_BEFORE_A_MONTH _BEFORE_A_SCORE _TIME_COMES _BEFORE_A_SEASON KINDS",
             f"{LEXICON}.temporal_expressions": "_LEAD _TAIL _TO_LAST _AND_LAST _BETWEEN _BETWEEN_TAIL _SAME_ALWAYS",
         },
     ),

@@ -92,8 +92,8 @@ def test_action_on_many_tells_a_foreign_memory_from_a_random_one_by_nothing_and_
     before = read_all_rows(superuser())
     told: dict[str, set[tuple[str, int]]] = {}
     for who, others in (("charlie", [mine, private]), ("alice", [private])):
-        browser = signed_in(world.person(who))
         for other in (*others, str(uuid4())):
+            browser = signed_in(world.person(who))  # without the message of the action before
             asked = browser.post(BULK, {**form, "id": [other]}).content.decode().replace(other, "")
             done = browser.post(BULK, {**form, "id": [other], "confirmed": "yes"})
             told.setdefault(who, set()).add((_without_tokens(asked), done.status_code))

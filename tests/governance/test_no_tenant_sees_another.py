@@ -133,7 +133,7 @@ def test_by_no_address_with_no_method_as_nobody(
 
 
 def test_every_address_and_method_is_asked_even_in_the_smaller_run() -> None:
-    first = asks(Random(2))[: REQUESTS // 3 + 600]
+    first = asks(Random(2))[: REQUESTS // 3 + 700]
     assert {(ask.route, ask.method) for ask in first} == {(route, method) for route in routes() for method in METHODS}
     assert {ask.who for ask in first} == set(WHO)
     assert {ask.place for ask in first} == set(PLACES)
