@@ -167,7 +167,7 @@ def test_find_edit_delete_and_chat_need_no_script(visit: OpenVisit, server: Runn
     page.locator("form:has(#question) button[type=submit]").first.click()
     expect(page.locator(".turn").first).to_contain_text(word)
     page.goto(f"/memories/?q={word}")
-    box = page.locator(f"input[name=id][value^='{memory.strip('/').rpartition('/')[2]}']")
+    box = page.locator(f"input[type=checkbox][name=id][value^='{memory.strip('/').rpartition('/')[2]}']")
     box.check()
     page.locator("button[name=action][value=delete]").first.click()
     submit(page.get_by_role("button", name=re.compile(r"^Delete \d")))

@@ -128,7 +128,8 @@ def find_current_vectors(actor: Actor, active: str | None, texts: Sequence[Text]
     return {
         text.cube_id: former[text.cube_id]
         for text in texts
-        if text.cube_id in former and words.get(text.cube_id) == text.text
+        # Vectors of the present version are asked for again where some are missing.
+        if former.get(text.cube_id, text.version) != text.version and words.get(text.cube_id) == text.text
     }
 
 
