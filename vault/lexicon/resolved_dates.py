@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import islice, zip_longest
 
@@ -19,7 +19,7 @@ LONGEST_GAP = 6  # characters between a weekday and its date: "Tuesday, 3 June",
 LONGEST_CLAUSE = 200  # characters before and after a time that may tell its tense
 MOST_READ = 20  # times of one text
 FEW_WORDS = 4  # of a clause without a verb of its own
-JUST_NOW = 21 * ONE_DAY  # ago, that a day without a year may have been
+JUST_NOW = 21 * ONE_DAY  # ago, that a holiday without a year may have been
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
 _DATES = frozenset({readings.english_date, readings.chinese_date, readings.numeric_date, readings.ambiguous_date})
 _HOLIDAYS = frozenset({readings.holiday, readings.lunar_date})
@@ -164,6 +164,8 @@ def _list_meanings(text: str, as_of: datetime, *, is_plan: bool = False) -> Iter
         if following is not None and _is_weekday(time) and _dates_weekday(time, following, as_of):
             continue
         tense = Tense.FUTURE if is_plan else _read_tense(text, time)
+        if tense is Tense.PRESENT and time.reader in _HOLIDAYS and _was_just_now(meaning, as_of):
+            tense = Tense.PAST
         period = _select_period(meaning, as_of, tense)
         if period is None:
             continue
@@ -232,15 +234,17 @@ def _find_times(text: str, as_of: datetime) -> Iterable[NamedTime]:
     return find_named_times(fold_signs(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
 
 
+def _was_just_now(meaning: Meaning, as_of: datetime) -> bool:
+    return any(timedelta(0) <= as_of - period.start <= JUST_NOW for period in meaning.periods)
+
+
 def _select_period(meaning: Meaning, as_of: datetime, tense: Tense) -> Period | None:
-    """Return the meaning that fits the tense. In the present tense a day of the year is the next one, unless the last
-    one was just now."""
+    """Return the meaning that fits the tense; in the present tense a day of the year is the next one."""
     if meaning.grain == VAGUE or not meaning.list_likely_times():
         return None
     later = [period for period in meaning.list_likely_times() if period.start > as_of]
     past = [period for period in meaning.list_likely_times() if period.start <= as_of]
-    is_just_past = len(past) > 1 and meaning.grain == DAY and as_of - past[-1].start <= JUST_NOW
-    if tense is Tense.PAST or (tense is Tense.PRESENT and is_just_past):
+    if tense is Tense.PAST:
         return past[-1] if past else later[0]
     if not later and meaning.coming:
         return meaning.coming
