@@ -146,7 +146,7 @@ def _has_one_order(match: Match) -> bool:
 
 def _is_nth(match: Match) -> bool:
     """Return whether a day is named as one of its month; 五月最后一个周五 is, 月最后三 is not."""
-    return match["day"] in "日天" or any(week in match[0] for week in _HAN_WEEK.split("|"))
+    return _has_months(match) and (match["day"] in "日天" or any(week in match[0] for week in _HAN_WEEK.split("|")))
 
 
 def _has_month(match: Match) -> bool:

@@ -156,7 +156,8 @@ def lunar_date(match: Match, now: datetime) -> Meaning:
 
 def nth_of_month(match: Match, now: datetime) -> Meaning:
     """Return the nth or last weekday or day of a month: `the first Monday of May`, 这个月最后一天."""
-    nth = _ORDINALS.get((match["nth"] or "last").lower()) or number(match["nth"])
+    name = " ".join((match["nth"] or "last").lower().split())
+    nth = _ORDINALS.get(name) or number(name)
     weekday = None if match["day"].lower() in {"day", "天", "日"} else _weekday_at(match["day"])
     if match["month"]:
         name = match["month"]

@@ -1,10 +1,10 @@
 """Times told in passing, as people write them: each is resolved by the clause that names it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vault.lexicon.resolved_dates import time_of
+from vault.lexicon.resolved_dates import EARLIEST_YEAR, LATEST_YEAR, time_of
 from vault.reader.rules import read_statements
 
 SAID = datetime(2026, 3, 4, 10, tzinfo=UTC)  # a Wednesday
@@ -102,3 +102,27 @@ def test_dated_clause_before_a_question_is_a_statement(text: str, statement: str
 @pytest.mark.parametrize("text", ["If I go on Friday, should I take a coat?", "如果我周五去，要带伞吗？"])
 def test_condition_of_a_question_is_no_statement(text: str) -> None:
     assert read_statements(text, speaker="user", said_at=SAID) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "13月第一个周一见",
+        "0月最后一天交房",
+        "周六00号见",
+        "sat 0th",
+        "on 2/30, ok",
+        "农历三月三十一",
+        "April fools'x",
+        "the very  last day of the month",
+        "exactly 999 years ago",
+        "再过999年",
+        "那年三十岁",
+    ],
+)
+@pytest.mark.parametrize("year", [EARLIEST_YEAR, 1900, 2026, 2100, LATEST_YEAR])
+def test_time_that_does_not_exist_is_no_error(text: str, year: int) -> None:
+    said_at = SAID.replace(year=year)
+    found = time_of(text, said_at)
+    assert found is None or found.tzinfo is not None
+    assert time_of("I fell yesterday.", said_at) == (said_at - timedelta(days=1)).replace(hour=0)
