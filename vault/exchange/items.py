@@ -12,7 +12,7 @@ from typing import Annotated, Any, BinaryIO, ClassVar
 from django.conf import settings
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from governance.errors import Invalid
+from governance.errors import DomainError, Invalid
 from governance.time_range import is_in_range
 from vault.packs.files import refuse_repeated_names
 from vault.vocabulary import Layer, SemanticType, Sensitivity, SourceKind, State
@@ -141,9 +141,9 @@ LATER_FIELDS = {
 }
 
 
-def refusal_reason(refusal: Invalid) -> str:
+def refusal_reason(refusal: DomainError) -> str:
     """Return the code of a refusal, or the name of the field at fault, as `expires_at`."""
-    is_named = refusal.code == Invalid.code and bool(refusal.errors)
+    is_named = isinstance(refusal, Invalid) and refusal.code == Invalid.code and bool(refusal.errors)
     return refusal.errors[0].field if is_named else refusal.code
 
 

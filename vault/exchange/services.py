@@ -14,7 +14,7 @@ from django.db import transaction
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting, database_now
-from governance.errors import Conflict, FieldError, Held, Invalid, TooLarge
+from governance.errors import Conflict, FieldError, Forbidden, Held, Invalid, TooLarge
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
@@ -377,7 +377,7 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts, left_o
             try:
                 with transaction.atomic():
                     counts = counts.plus(**_add_versions(run, known.id, known.version, item, item.versions[-1:]))
-            except Invalid as refusal:
+            except (Forbidden, Invalid) as refusal:  # a file may name memories that its sender may only read
                 left_out.add(LeftOut(places[item.id], refusal_reason(refusal)))
         else:
             counts = counts.plus(**{state: 1})

@@ -29,6 +29,7 @@ FORMATS: dict[ImportFormat, Promise] = {
     ImportFormat.LANGGRAPH: gettext_lazy("LangGraph or LangMem store (JSON)"),
 }
 REASONS: dict[str, Promise] = {
+    "forbidden": gettext_lazy("a memory here that you may not change"),
     "empty": gettext_lazy("no text"),
     "too_long": gettext_lazy("too long"),
     "bad_time": gettext_lazy("a date that cannot be read"),

@@ -633,3 +633,18 @@ def test_own_export_is_here_already_and_another_member_gets_a_copy(olivia: Contr
     assert (memory["content"], memory["metadata"]) == ("The kingfisher sings.", {})
     assert import_file(charlie, content)["counts"]["stored"] == 2, "charlie cannot read those: nothing of them is told"
     assert olivia.get(f"memories/{edited['id']}/").json["content"] == "The kingfisher sings."
+
+
+def test_memory_of_an_own_export_that_may_not_be_changed_is_left_out_and_the_others_are_updated(
+    world: World, alice: Contract, olivia: Contract
+) -> None:
+    texts = ("The heron nests by the mill.", "The kingfisher dives.")
+    drafts = [{"content": text, "namespace": "/birds"} for text in texts]
+    closed, free = (olivia.post("memories/", draft).json["results"][0] for draft in drafts)
+    content = export_file(alice, {"ids": [closed["id"], free["id"]]})
+    denied = {"principal": {"kind": "member", "id": str(world.alice.member.id)}, "action": "write", "effect": "deny"}
+    assert olivia.post("grants/", denied | {"object": {"type": "memory", "id": closed["id"]}}).status == 201
+    changed = content.replace(b"nests", b"sings").replace(b"dives", b"sings")
+    result = import_file(alice, changed, on_conflict="update")
+    assert (result["counts"]["updated"], result["left_out"]) == (1, {"forbidden": 1})
+    assert olivia.get(f"memories/{closed['id']}/").json["content"] == texts[0]
