@@ -76,7 +76,11 @@ def prepare_smollm(data: Path) -> Path:
         )
         model.save_pretrained(unfinished)
         AutoTokenizer.from_pretrained(source, gguf_file=WEIGHTS).save_pretrained(unfinished)
-        unfinished.rename(folder)
+        try:
+            unfinished.rename(folder)
+        except OSError:
+            if not folder.exists():  # else another process wrote the same model in the meantime
+                raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return folder
