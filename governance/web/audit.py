@@ -32,7 +32,7 @@ from governance.audit.reading.selectors import (
 )
 from governance.audit.reading.unusual import unusual_reading
 from governance.errors import FieldError, Invalid
-from governance.vocabulary import Outcome, Permission, Verb
+from governance.vocabulary import Permission, Verb
 from governance.web.audit_days import chips_of, days_of, period_choices, times_to_utc
 from governance.web.audit_lines import OBJECTS_OF_ONE, lines_of
 from governance.web.audit_words import sentence_of
@@ -40,6 +40,7 @@ from governance.web.charts import stacked_bars_of
 from governance.web.faults import fault_texts
 from governance.web.pages import draw, form_page, safe_page, wants_part
 from governance.web.pagination import Newest, number_or_none, uuid_or_none
+from governance.web.verb_words import OUTCOMES, verb_groups
 
 if TYPE_CHECKING:
     from governance.models import AuditEntry
@@ -59,9 +60,10 @@ def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         **_list(actor, request, entries, take),
         "faults": fault_texts(faults),
         "verbs": [*Verb],
-        "outcomes": [*Outcome],
+        "verb_groups": verb_groups(Verb),
+        "outcomes": OUTCOMES,
         "kind": kind if kind in KINDS else "",
-        "chips": chips_of(request.GET),
+        "chips": chips_of(actor, request.GET),
         "periods": period_choices(timezone.localdate()),
         "summary": log_summary(actor=actor),
         **({} if faults or wants_part(request) else _chart(actor, query)),
@@ -84,6 +86,7 @@ def audit_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpRespo
     context = {
         "line": line,
         "sentence": sentence_of(line),
+        "outcome": OUTCOMES.get(entry.outcome, entry.outcome),
         "seal": view.seal
         and {
             "seq": view.seal.seq,

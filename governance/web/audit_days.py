@@ -1,7 +1,7 @@
 """Audit entries by days of the reader, with the reader's own reads folded; active filters; time ranges to choose."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
@@ -13,9 +13,13 @@ from django.utils.functional import Promise
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
+from governance.actor import Actor
 from governance.audit.reading.queries import FILTERS
-from governance.web.audit_lines import Line
+from governance.vocabulary import Outcome
+from governance.web.audit_facts import Fact
+from governance.web.audit_lines import Line, facts_of
 from governance.web.audit_words import Sentence, sentence_of
+from governance.web.verb_words import OUTCOMES, verb_words
 
 LABELS: dict[str, Promise] = {
     "verb": _("Action"),
@@ -96,15 +100,33 @@ def _fold_of(row: EntryRow, reader: UUID) -> Fold | None:
     return Fold.EMPTY if row.sentence.what and not row.line.entry.object_ids else None
 
 
-def chips_of(asked: QueryDict) -> list[Chip]:
+def chips_of(actor: Actor, asked: QueryDict) -> list[Chip]:
     """Return the active filters of an address."""
     given = {name: asked.get(name, "").strip() for name in (*FILTERS, "kind")}
     given = {name: value for name, value in given.items() if value}
+    [facts] = filters_in_words(actor, [given])
     return [
-        Chip(LABELS[name], value, urlencode({other: text for other, text in given.items() if other != name}))
-        for name, value in given.items()
-        if name in LABELS
+        Chip(
+            LABELS[fact.name],
+            fact.shown or fact.text,
+            urlencode({other: text for other, text in given.items() if other != fact.name}),
+        )
+        for fact in facts
+        if fact.name in LABELS
     ]
+
+
+def filters_in_words(actor: Actor, rows: Sequence[Mapping[str, object]]) -> list[list[Fact]]:
+    """Return the filters of each row as facts: ids as names, verbs and outcomes in words."""
+    return [[_fact_in_words(fact) for fact in facts] for facts in facts_of(actor, rows)]
+
+
+def _fact_in_words(fact: Fact) -> Fact:
+    if fact.name == "verb":
+        return replace(fact, shown=verb_words(fact.text))
+    if fact.name == "outcome" and fact.text in OUTCOMES:
+        return replace(fact, shown=str(OUTCOMES[Outcome(fact.text)]))
+    return fact
 
 
 def period_choices(today: date) -> list[Period]:

@@ -15,13 +15,13 @@ from governance.audit.reading.queries import FILTERS, query_read
 from governance.audit.reading.selectors import filters_resolve
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
 from governance.errors import FieldError, Invalid
-from governance.vocabulary import ExportFormat, JobStatus, Outcome, Permission, SinkKind, Verb
-from governance.web.audit_days import times_to_utc
-from governance.web.audit_lines import facts_of
+from governance.vocabulary import ExportFormat, JobStatus, Permission, SinkKind, Verb
+from governance.web.audit_days import filters_in_words, times_to_utc
 from governance.web.faults import fault_texts
 from governance.web.files import file_response
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
+from governance.web.verb_words import OUTCOMES, verb_groups
 
 ROWS = 20  # of one page
 GOING_ON = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING})
@@ -76,12 +76,13 @@ def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = 
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     exports = exports_list(actor=actor, pages=take)
     context = {
-        "exports": list(zip(exports, facts_of(actor, [export.filters for export in exports]), strict=True)),
+        "exports": list(zip(exports, filters_in_words(actor, [export.filters for export in exports]), strict=True)),
         "going_on": any(export.status in GOING_ON for export in exports),
         "older": take.older,
         "faults": fault_texts(faults),
         "verbs": [*Verb],
-        "outcomes": [*Outcome],
+        "verb_groups": verb_groups(Verb),
+        "outcomes": OUTCOMES,
         "formats": [*ExportFormat],
         "asked": {name: request.POST.get(name, "") for name in (*FILTERS, "format")},
         "since": request.POST.get("from", ""),

@@ -20,6 +20,7 @@ from governance.web.faults import fault_texts
 from governance.web.hosts import list_hosts
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import Newest, uuid_or_none
+from governance.web.verb_words import verb_groups, verb_words
 from governance.webhooks.rules import event_names
 from governance.webhooks.services import (
     MOST_WEBHOOKS,
@@ -109,11 +110,9 @@ def delivery_retry(request: HttpRequest, actor: Actor, delivery_id: UUID) -> Htt
 
 
 def _form(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
-    areas: dict[str, list[str]] = {}
-    for name in event_names():
-        areas.setdefault(name.partition(".")[0], []).append(name)
     context = {
-        "areas": areas,
+        "event_groups": verb_groups(event_names()),
+        "first_group": verb_words("memory.*"),
         "asked": {name: request.POST.get(name, "") for name in ("url", "namespace")},
         "places": objects_readable(actor=actor, object_type="namespace", most=PATHS),
         "chosen": request.POST.getlist("events"),

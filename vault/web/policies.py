@@ -20,7 +20,7 @@ from governance.access.grants.sharing_policies import grants_forbidden
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, Invalid, NotFound, VersionConflict
-from governance.object_names import Name, find_id, names_find, replace_ids
+from governance.object_names import Name, find_id, names_find
 from governance.policies.rules import Quota, document_json, document_read
 from governance.policies.selectors import PolicyView, policies_list, policy_get, policy_versions
 from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create, terms
@@ -34,7 +34,7 @@ from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
 from vault.policies.simulation import policy_simulate
 from vault.web.policy_forms import FORMS, KINDS, MEANT, PolicyForm, initial_values
-from vault.web.policy_words import describe_document
+from vault.web.policy_words import describe_document, name_policy
 
 SHOWN = 50  # of one page
 NEARLY_FULL = 90  # percent
@@ -142,7 +142,7 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
     form = form_class(initial={**initial, "name": view.name, "enabled": view.enabled, "version": view.version})
     more = _list_forbidden_grants(actor) if view.kind is PolicyKind.SHARING else {}
     more |= {
-        "name": replace_ids(view.name, names),
+        "name": name_policy(view, names),
         "sentence": describe_document(view.document, names),
         "document": _format_document(view),
     }
@@ -172,7 +172,7 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
         (view, _format_document(view), describe_document(view.document, names), names.get(view.author_id))
         for view in views
     ]
-    context = {"versions": shown, "older": take.older, "policy": policy, "name": replace_ids(policy.name, names)}
+    context = {"versions": shown, "older": take.older, "policy": policy, "name": name_policy(policy, names)}
     return draw(request, "vault/policies/versions.html", context)
 
 
@@ -195,7 +195,7 @@ def _list_measures(view: QuotaView) -> list[ShownMeasure]:
 
 def _describe_policy(view: PolicyView, names: Mapping[UUID, Name]) -> tuple[PolicyView, str, Promise, str]:
     """Return a policy with its name, kind and description."""
-    return view, replace_ids(view.name, names), KINDS[view.kind], describe_document(view.document, names)
+    return view, name_policy(view, names), KINDS[view.kind], describe_document(view.document, names)
 
 
 def _answer_form(request: HttpRequest, actor: Actor, form: PolicyForm, view: PolicyView | None) -> HttpResponseBase:

@@ -9,6 +9,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from governance.object_names import Name
 from governance.policies.rules import AnyDocument, Examination, Pii, Purposes, Quota, Retention, Sharing, Where
+from governance.policies.selectors import PolicyView
+from governance.policies.services import quota_name
 from governance.vocabulary import Measure, PublishApproval, QuotaTargetKind, RoleName
 from vault.web.labels import PII_KINDS, SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.policy_forms import ACTIONS, APPROVALS, DAY, RECIPIENTS, ROLES
@@ -121,9 +123,20 @@ def _describe_examination(said: Examination, about: str) -> str:
     return sentence % {**limits, "perplexity": f"{said.perplexity:g}", "about": about}
 
 
+def name_policy(view: PolicyView, names: Mapping[UUID, Name]) -> str:
+    """Return a policy's name. A quota that was set among quotas has none: it is named after whose use it limits."""
+    if isinstance(view.document, Quota) and view.name == quota_name(view.document):
+        return _("Quota: %(whose)s") % {"whose": _name_holder(view.document, names)}
+    return view.name
+
+
+def _name_holder(quota: Quota, names: Mapping[UUID, Name]) -> str:
+    named = names.get(quota.holder.id) if quota.holder.id else None
+    return str(named or HOLDERS[quota.holder.kind])
+
+
 def _describe_quota(said: Quota, names: Mapping[UUID, Name]) -> str:
-    named = names.get(said.holder.id) if said.holder.id else None
-    whose = str(named) if named else str(HOLDERS[said.holder.kind])
+    whose = _name_holder(said, names)
     limits = [
         str(words) % {"amount": f"{amount:,}"}
         for measure, words in LIMITS.items()

@@ -134,6 +134,7 @@ def test_a_filter_is_a_chip_that_leads_to_the_list_without_it(ada: Client) -> No
     page = words(ada, "/audit/?verb=memory.updated&from=2001-01-01")
     assert 'href="?from=2001-01-01"' in page
     assert 'href="?verb=memory.updated"' in page
+    assert "Corrected memories</strong>" in page
 
 
 def test_a_period_begins_at_midnight_of_the_reader(world: World, ada: Client) -> None:

@@ -258,7 +258,7 @@ def test_a_quota_that_was_set_by_id_is_listed_by_name(world: World, olivia: Cont
     set_one = olivia.send("PUT", "quotas/", quota)
     assert set_one.status in {200, 201}, set_one.json
     page = signed_in(world.ada).get("/policies/").content.decode()
-    assert "quota.member.bob@acme.example" in page
+    assert "Quota: bob@acme.example" in page
     assert bob_id not in page
 
 
