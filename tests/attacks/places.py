@@ -179,7 +179,12 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/jobs/cancel/": "a number",
     **dict.fromkeys((f"api/v1/jobs/<uuid:job_id>/{verb}/" for verb in ("cancel", "retry", "undo")), "as jobs/ does"),
     **dict.fromkeys(
-        ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
+        (
+            "api/v1/reviews/<uuid:review_id>/accept/",
+            "api/v1/reviews/<uuid:review_id>/reject/",
+            "api/v1/reviews/<uuid:review_id>/reopen/",
+        ),
+        "ids alone",
     ),
     **dict.fromkeys(("api/v1/reviews/quarantine/", "reviews/quarantine/"), "ids, counts and names of keys alone"),
     **dict.fromkeys(("jobs/schedules/", "schedules/"), "kinds of jobs, times and counts"),

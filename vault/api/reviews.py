@@ -32,6 +32,8 @@ from vault.reviews.services import (
     review_accept_ask,
     review_reject,
     review_reject_ask,
+    review_reopen,
+    review_reopen_ask,
     review_texts_prepare,
 )
 from vault.vocabulary import ReviewKind, ReviewStatus
@@ -109,6 +111,26 @@ class ReviewRejectView(ApiView):
             return _decision_reply(actor, review_reject(actor=actor, review_id=review_id))
 
         return self.post_once(call, ask=lambda: review_reject_ask(actor=actor, review_id=review_id))
+
+
+class ReviewReopenView(ApiView):
+    @of_memories("reviews_reopen", ReviewSchema, request=None, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        """Undo one's own decision, and open the review again. Decisions that erased or deleted something stay: 409.
+
+        - `pii` that was rejected: its findings count as open again.
+        - `conflict`, `pack_supersedes`, `pack_contradicts`: the earlier statement becomes valid again.
+        - `fusion`: both memories come back.
+        - `quarantine` that was accepted: the memory is unreadable again.
+        """
+        actor = self.actor()
+
+        def call() -> object:
+            review_reopen_ask(actor=actor, review_id=review_id)
+            refuse_unknown_parameters(request)
+            return _decision_reply(actor, review_reopen(actor=actor, review_id=review_id))
+
+        return self.post_once(call, ask=lambda: review_reopen_ask(actor=actor, review_id=review_id))
 
 
 class QuarantineInput(StrictSerializer):

@@ -56,7 +56,14 @@ from vault.api.quotas import QuotasView
 from vault.api.ratings import PublicationRatingsView
 from vault.api.relations import GraphView, MemoryContextView, RelationsView, RelationView
 from vault.api.reports import PublicationReportsView
-from vault.api.reviews import QuarantineView, RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
+from vault.api.reviews import (
+    QuarantineView,
+    RedactView,
+    ReviewAcceptView,
+    ReviewRejectView,
+    ReviewReopenView,
+    ReviewsView,
+)
 from vault.api.store import (
     OwnPublicationsView,
     PublicationApproveView,
@@ -186,6 +193,7 @@ urlpatterns = [
     path("reviews/quarantine/", QuarantineView.as_view()),
     path("reviews/<uuid:review_id>/accept/", ReviewAcceptView.as_view()),
     path("reviews/<uuid:review_id>/reject/", ReviewRejectView.as_view()),
+    path("reviews/<uuid:review_id>/reopen/", ReviewReopenView.as_view()),
     path("memories/<uuid:memory_id>/freeze/", FreezeView.as_view()),
     path("memories/<uuid:memory_id>/unfreeze/", UnfreezeView.as_view()),
     path("memories/<uuid:memory_id>/transition/", TransitionView.as_view()),

@@ -198,6 +198,12 @@ def is_reopenable(review: Review) -> bool:
     return review.kind == ReviewKind.QUARANTINE or (review.kind in UNDONE and review.other_id is not None)
 
 
+def review_reopen_ask(*, actor: Actor, review_id: UUID) -> None:
+    """Check that the actor may decide the review, except for its state and decider. Raises NotFound; Forbidden."""
+    with acting(actor):
+        _locate_for_decision(actor, review_id)
+
+
 def review_reopen(*, actor: Actor, review_id: UUID) -> Review:
     """Undo the actor's own decision on a review, and open the review again.
 

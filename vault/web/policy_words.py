@@ -126,17 +126,17 @@ def _describe_examination(said: Examination, about: str) -> str:
 def name_policy(view: PolicyView, names: Mapping[UUID, Name]) -> str:
     """Return a policy's name. A quota that was set among quotas has none: it is named after whose use it limits."""
     if isinstance(view.document, Quota) and view.name == quota_name(view.document):
-        return _("Quota: %(whose)s") % {"whose": _name_holder(view.document, names)}
+        return _("Quota: %(whose)s") % {"whose": _name_target(view.document, names)}
     return view.name
 
 
-def _name_holder(quota: Quota, names: Mapping[UUID, Name]) -> str:
+def _name_target(quota: Quota, names: Mapping[UUID, Name]) -> str:
     named = names.get(quota.holder.id) if quota.holder.id else None
     return str(named or HOLDERS[quota.holder.kind])
 
 
 def _describe_quota(said: Quota, names: Mapping[UUID, Name]) -> str:
-    whose = _name_holder(said, names)
+    whose = _name_target(said, names)
     limits = [
         str(words) % {"amount": f"{amount:,}"}
         for measure, words in LIMITS.items()

@@ -170,6 +170,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("reviews/quarantine/", "post"): [Call("reviews/quarantine/", {"writer": "{member}"})],
     ("reviews/<uuid:review_id>/accept/", "post"): [Call("reviews/{flagged}/accept/", {})],
     ("reviews/<uuid:review_id>/reject/", "post"): [Call("reviews/{doubted}/reject/")],
+    ("reviews/<uuid:review_id>/reopen/", "post"): [Call("reviews/{declined}/reopen/")],
     ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
     ("memories/<uuid:memory_id>/context/", "get"): [Call("memories/{cube}/context/")],
     ("graph/", "get"): [Call("graph/"), Call("graph/?around=Nightingale")],
@@ -511,7 +512,7 @@ def places(world: World) -> dict[str, Any]:
     run_jobs()
     view = client.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
     empty = client.post("namespaces/", {"path": "/empty"}).json["id"]
-    for who in ("ann", "ben"):
+    for who in ("ann", "ben", "cai"):
         assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
     waiting, doubtful = (_publication_waiting(world, name) for name in ("larks", "owls"))
     empty_pack = client.post("packs/", {"name": "empty", "title": "Empty"}).json["id"]
@@ -533,7 +534,9 @@ def places(world: World) -> dict[str, Any]:
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED, dead_letter=True)
         Job.objects.filter(kind=Topic.PACK_INSTALL).update(status=JobStatus.PENDING)
         Contract.objects.filter(subscription_id=ended).update(state=ContractState.REVOKED)
-        flagged, doubted = Review.objects.order_by("-id").values_list("id", flat=True)[:2]
+        flagged, doubted, declined = Review.objects.order_by("-id").values_list("id", flat=True)[:3]
+    assert client.post(f"reviews/{declined}/reject/").status == 200
+    with acting(world.olivia.actor):
         of_the_trail = {
             "entry": AuditEntry.objects.latest("id").id,
             "checkpoint": AuditCheckpoint.objects.latest("id").id,
@@ -591,6 +594,7 @@ def places(world: World) -> dict[str, Any]:
         "part": part,
         "flagged": flagged,
         "doubted": doubted,
+        "declined": declined,
         "cube": filled.cube_id,
         "deleted": deleted,
         "conversation": filled.conversation_id,

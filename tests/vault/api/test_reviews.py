@@ -82,6 +82,18 @@ def test_rejecting_keeps_the_words_and_is_not_asked_again(alice: Contract) -> No
         assert (again.status, again.code) == (409, "conflict")
 
 
+def test_a_rejection_is_taken_back_once_and_only_by_its_decider(world: World, alice: Contract) -> None:
+    _memory, review = add_flagged(alice)
+    address = f"reviews/{review['id']}/reopen/"
+    assert alice.post(address).status == 409, "it is open"
+    alice.post(f"reviews/{review['id']}/reject/")
+    refused = contract(world, "olivia").post(address)
+    assert (refused.status, refused.code) == (403, "forbidden")
+    assert alice.post(address).json["status"] == "open"
+    assert [row["id"] for row in alice.get("reviews/?kind=pii").json["results"]] == [review["id"]]
+    assert alice.post(address).status == 409
+
+
 def test_what_was_rejected_stays_where_it_is_when_the_rest_goes(alice: Contract) -> None:
     memory, review = add_flagged(alice)
     alice.post(f"reviews/{review['id']}/reject/")
@@ -166,6 +178,7 @@ def test_it_refuses_whoever_may_not_and_leaves_no_trace(
         (f"reviews/{review['id']}/accept/", {}),
         (f"reviews/{review['id']}/accept/", {"speling": 1}),
         (f"reviews/{review['id']}/reject/", None),
+        (f"reviews/{review['id']}/reopen/", None),
     ]
     replies = [client.post(address, body, idempotency_key=f"k{at}") for at, (address, body) in enumerate(calls)]
     assert {reply.status for reply in replies} == {status}

@@ -42,7 +42,7 @@ def test_the_api_has_no_other_addresses() -> None:
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
     assert len(under_v1) == len(product) + len(audit) + len(jobs) + len(accounts) + len(access)
-    assert (len(product), len(audit), len(jobs), len(accounts), len(access)) == (142, 15, 10, 14, 8)
+    assert (len(product), len(audit), len(jobs), len(accounts), len(access)) == (143, 15, 10, 14, 8)
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
