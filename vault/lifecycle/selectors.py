@@ -1,7 +1,10 @@
-"""The last state transition of a memory."""
+"""The state transitions of a memory, and its deletions that were taken back."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
+
+from django.db.models import UUIDField, Value
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -10,7 +13,7 @@ from governance.object_names import Name, names_find
 from governance.vocabulary import Permission
 from vault.cubes.lookup import cube_target
 from vault.cubes.versions import visible_versions
-from vault.models import Cube, CubeVersion, StateTransition
+from vault.models import Cube, CubeVersion, PastDeletion, StateTransition
 from vault.vocabulary import State
 
 
@@ -36,6 +39,37 @@ def transition_last(*, actor: Actor, cube: Cube) -> TransitionView | None:
         return TransitionView(
             State(row.from_state), State(row.to_state), _read_reason(actor, cube, row), row.created_at, who
         )
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """A change of a memory that made no version. before, after: None for a memory that was deleted then."""
+
+    at: datetime
+    before: State | None
+    after: State | None
+    principal_id: UUID | None
+
+
+def state_changes_list(*, actor: Actor, cube: Cube) -> list[StateChange]:
+    """Return a memory's transitions but the first activation, its deletions and restores. Raises NotFound; Forbidden.
+
+    Queries: one.
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+        nobody, none = Value(None, UUIDField()), Value("")
+        moved = StateTransition.objects.filter(cube=cube)
+        moved = moved.exclude(from_state=State.GENERATED, to_state=State.ACTIVATED)
+        deletions = PastDeletion.objects.filter(tenant_id=actor.tenant_id, cube=cube)
+        rows = moved.values_list("created_at", "from_state", "to_state", "principal_id").union(
+            deletions.values_list("deleted_at", Value(str(cube.state)), none, nobody),
+            deletions.values_list("created_at", none, Value(str(cube.state)), nobody),
+        )
+        return [
+            StateChange(at, State(before) if before else None, State(after) if after else None, principal_id)
+            for at, before, after, principal_id in rows
+        ]
 
 
 def _read_reason(actor: Actor, cube: Cube, row: StateTransition) -> str:

@@ -18,7 +18,8 @@ from vault.lexicon.calendar_units import ONE_DAY
 from vault.lexicon.recurrences import write_recurrence
 from vault.lexicon.resolved_dates import event_period
 from vault.lexicon.written_dates import write_period
-from vault.web.labels import FIELD_NAMES, event_words, recurrence_words
+from vault.vocabulary import State
+from vault.web.labels import FIELD_NAMES, STATES, event_words, recurrence_words
 from vault.web.memory_rows import TextPiece
 
 register = template.Library()
@@ -75,6 +76,11 @@ def name_of(names: Mapping[UUID, Name], principal_id: UUID) -> str:
     """Return the name of a principal, or "MemOS" for the system."""
     found = names.get(principal_id)
     return found.text if found else "MemOS"
+
+
+@register.filter
+def state_words(state: State) -> Promise:
+    return STATES[state]
 
 
 @register.filter

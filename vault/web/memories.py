@@ -1,7 +1,8 @@
 """One memory: its page, the pane next to a chat, and the pane next to the list."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from vault.cubes.comparison import VersionDifference, difference_of, versions_co
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, VersionView, cube_get, versions_list
 from vault.lifecycle.fusion import is_undoable
-from vault.lifecycle.selectors import transition_last
+from vault.lifecycle.selectors import StateChange, state_changes_list, transition_last
 from vault.provenance.selectors import Lineage, lineage_open
 from vault.reviews.selectors import findings_list
 from vault.vocabulary import State
@@ -33,6 +34,9 @@ from vault.web.memory_access import access_context
 from vault.web.memory_reader import inactive_context, reader_context
 from vault.web.memory_rows import layer_class, make_heat
 from vault.web.tool_calls import tool_call_make
+
+History = list[tuple[VersionView | None, StateChange | None]]
+"""Versions and changes of state; one of each pair is None."""
 
 VERSIONS = 20  # of one page
 
@@ -91,8 +95,10 @@ def _page_context(
 ) -> dict[str, Any]:
     """Return the part of the context that only the page needs, not the pane."""
     lineage = lineage_open(actor, view.cube)
+    history = _merge_history(state_changes_list(actor=actor, cube=view.cube), versions, view.cube.version)
     return {
-        "authors": _find_authors(actor, versions),
+        "history": history,
+        "authors": _find_authors(actor, history),
         "difference": _compare_versions(request, actor, view, versions),
         "lineage": lineage_draw(view, lineage) if _has_lineage(lineage) else None,
         "tool": tool_call_make(actor, view),
@@ -101,12 +107,31 @@ def _page_context(
     }
 
 
+def _merge_history(changes: Iterable[StateChange], versions: Sequence[VersionView], present: int) -> History:
+    """Return the versions of this part of the list and the changes between them, newest first."""
+    if not versions:
+        return []
+    newest, oldest = versions[0].row, versions[-1].row
+    shown = [
+        change
+        for change in changes
+        if change.at >= oldest.created_at and (newest.number == present or change.at <= newest.created_at)
+    ]
+    entries: list[tuple[datetime, VersionView | None, StateChange | None]] = [
+        (version.row.created_at, version, None) for version in versions
+    ]
+    entries += [(change.at, None, change) for change in shown]
+    entries.sort(key=lambda entry: entry[0], reverse=True)
+    return [(version, change) for _at, version, change in entries]
+
+
 def _has_lineage(lineage: Lineage) -> bool:
     return bool(lineage.sources or lineage.derived)
 
 
-def _find_authors(actor: Actor, versions: Sequence[VersionView]) -> Mapping[UUID, Name]:
-    return names_find(actor.tenant_id, {version.row.principal_id for version in versions})
+def _find_authors(actor: Actor, history: History) -> Mapping[UUID, Name]:
+    ids = {version.row.principal_id if version else change and change.principal_id for version, change in history}
+    return names_find(actor.tenant_id, {principal_id for principal_id in ids if principal_id})
 
 
 def _compare_versions(

@@ -61,6 +61,21 @@ def test_its_versions_are_listed_newest_first_and_the_last_two_compared(world: W
     assert "Roll back to version 1" in page
 
 
+def test_deletions_restores_and_states_stand_between_the_versions(world: World) -> None:
+    address = store_memory(world)
+    alice = world.client("alice")
+    assert alice.delete(f"/api/v1{address}").status == 204
+    assert alice.post(f"/api/v1{address}restore/").status == 200
+    for state in ("archived", "activated"):
+        reply = alice.post(f"/api/v1{address}transition/", {"to": state})
+        assert reply.status == 200, reply.json
+    change_memory(world, address, content="Ana travels by bus.")
+    page = signed_in(world.alice).get(address).content.decode()
+    entries = re.findall(r'class="version-number">(\d+)<|class="is-change"><span class="timeline-note">([^<]+)<', page)
+    words = [number or change for number, change in entries]
+    assert words == ["2", "archived → activated", "generated → archived", "restored", "deleted", "1"]
+
+
 def test_a_version_is_compared_with_the_present_one_by_its_address(world: World) -> None:
     address = store_memory(world)
     change_memory(world, address, content="Ana travels by bus.")
