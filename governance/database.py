@@ -31,6 +31,7 @@ _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
 _known: ContextVar[dict[Hashable, Any] | None] = ContextVar("known", default=None)
 _acting_for: ContextVar[UUID | None] = ContextVar("acting_for", default=None)
 _person: ContextVar[UUID | None] = ContextVar("person", default=None)
+_began_at: ContextVar[datetime | None] = ContextVar("began_at", default=None)  # of the transaction of a tenant
 _epoch: ContextVar["Epoch | None"] = ContextVar("epoch", default=None)
 
 
@@ -67,11 +68,13 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
         yield
         return
     with _note_commit(), _transaction():
-        remember_epoch(tenant_id, _enter(tenant_id))
-        token, known = _acting_for.set(tenant_id), _known.set({})
+        number, began_at = _enter(tenant_id)
+        remember_epoch(tenant_id, number)
+        token, known, now = _acting_for.set(tenant_id), _known.set({}), _began_at.set(began_at)
         try:
             yield
         finally:
+            _began_at.reset(now)
             _known.reset(known)
             _acting_for.reset(token)
 
@@ -185,11 +188,15 @@ def current_person() -> UUID:
 
 def database_now() -> datetime:
     """Return the time of the transaction by the database's clock; every decision about time uses this clock."""
+    return find_backdated_moment() or _began_at.get() or _ask_time()
+
+
+def _ask_time() -> datetime:
     with prepared_cursor() as cursor:
         cursor.execute("SELECT transaction_timestamp()")
-        row = cursor.fetchone()
-    now: datetime = row[0]
-    return find_backdated_moment() or now
+        [now] = cursor.fetchone()
+    found: datetime = now
+    return found
 
 
 def epoch_now() -> Epoch:
@@ -307,8 +314,9 @@ def _transaction() -> Iterator[None]:
         yield
 
 
-def _enter(tenant_id: UUID) -> int:
-    """Set the tenant and return its policy epoch, in one statement."""
+def _enter(tenant_id: UUID) -> tuple[int, datetime]:
+    """Set the tenant; return its policy epoch and the time of the transaction. All in one statement."""
     with prepared_cursor() as cursor:
-        cursor.execute("SELECT governance_enter(%s)", [tenant_id])
-        return int(cursor.fetchone()[0])
+        cursor.execute("SELECT governance_enter(%s), transaction_timestamp()", [tenant_id])
+        number, now = cursor.fetchone()
+        return int(number), now

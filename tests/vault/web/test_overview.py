@@ -71,7 +71,7 @@ def test_the_overview_costs_few_statements(world: World) -> None:
     hidden = {"object": {"type": "memory", "id": memory}}
     assert world.client("olivia").post("grants/", grant | hidden).status == 201
     for name in ("olivia", "alice", "bob"):
-        assert len(statements(signed_in(world.person(name)), "/overview/")) <= 21, name
+        assert len(statements(signed_in(world.person(name)), "/overview/")) <= 19, name
     page = page_of(world, "bob")
     assert "that you may read and that still exist" in page
     assert "Memories by layer over 30 days" in page
