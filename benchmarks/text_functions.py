@@ -480,7 +480,7 @@ FUNCTIONS = (
         lambda text: (contradict(text, f"{text} not 3"), is_consequence(text)),
         {"vault.graph.rules": "_CAUSED _NEGATION _NUMBER _NO_NEGATION _ASKS"},
     ),
-    TextFunction("namespace path", _path, {"vault.namespaces.rules": "PATH NOT_IN_A_PART"}),
+    TextFunction("namespace path", _path, {"vault.namespaces.rules": "PATH NOT_IN_A_PART DELETED_END"}),
     TextFunction(
         "broken characters", _break_lines, {"governance.api.fields": "BROKEN", "vault.cubes.filters": "BROKEN"}
     ),

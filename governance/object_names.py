@@ -70,9 +70,15 @@ _rows: dict[str, Rows] = {
 }
 
 
-def declare_names(kind: str, rows: Rows) -> None:
-    """Register the query that names objects of `kind`, for packages above governance."""
-    _rows[kind] = rows
+_clean: dict[str, Callable[[str], str]] = {}
+
+
+def declare_names(kind: str, rows: Rows, clean: Callable[[str], str] = str) -> None:
+    """Register the query that names objects of `kind`, for packages above governance.
+
+    clean: makes the name for readers of a stored one.
+    """
+    _rows[kind], _clean[kind] = rows, clean
 
 
 def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
@@ -131,4 +137,8 @@ def _select_names(tenant_id: UUID, kinds: Sequence[str], wanted: Q) -> list[tupl
         for kind in kinds
     ]
     rows = parts[0].union(*parts[1:], all=True)
-    return [(id, Name(kind, called or more, more)) for id, called, more, kind in rows]
+    return [
+        (id, Name(kind, clean(called or more), clean(more)))
+        for id, called, more, kind in rows
+        for clean in (_clean.get(kind, str),)
+    ]

@@ -20,6 +20,7 @@ from vault.cubes.pack_reads import find_closed_namespaces, find_packs
 from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
 from vault.models.namespace import bound_to
+from vault.namespaces.rules import path_before_deletion
 from vault.namespaces.services import namespace_target
 
 
@@ -44,8 +45,8 @@ def declare_grantables() -> None:
     declare_facts("memory", _memory_facts)
     register_closed_check(_has_closed)
     register_use_of_personas(_are_used_by_others)
-    declare_names("namespace", _named_paths)
-    declare_names(PLACED, _places_of_memories)
+    declare_names("namespace", _named_paths, path_before_deletion)
+    declare_names(PLACED, _places_of_memories, path_before_deletion)
 
 
 def _are_used_by_others(persona_ids: Collection[UUID], member_id: UUID | None) -> bool:

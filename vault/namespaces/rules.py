@@ -12,6 +12,7 @@ CHAT_PART = "chat"
 LONGEST_PATH = 200
 PATH = re.compile(r"(?:/[\w.@+-]++)++", re.UNICODE)
 NOT_IN_A_PART = re.compile(r"[^\w.@+-]+")
+DELETED_END = re.compile(rf"{DELETED_MARK}[0-9a-f]{{12}}\Z")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ def deleted_path(path: str, namespace_id: str) -> str:
     """Return the path of a namespace after its deletion. No path that a person writes has the mark."""
     end = f"{DELETED_MARK}{namespace_id[-12:]}"
     return path[: LONGEST_PATH - len(end)] + end
+
+
+def path_before_deletion(path: str) -> str:
+    """Return a path without the mark of a deleted namespace."""
+    return DELETED_END.sub("", path)
 
 
 def member_home(path: str) -> str:

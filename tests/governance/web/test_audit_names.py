@@ -70,6 +70,14 @@ def test_the_audit_log_and_its_entry_name_what_was_done_to(
     assert name in words(ada, f"/audit/{entry.id}/")
 
 
+def test_a_deleted_namespace_has_the_name_that_it_had(world: World, olivia: Contract) -> None:
+    made = olivia.post("namespaces/", {"path": "/team/gulls"}).json["id"]
+    assert olivia.delete(f"namespaces/{made}/").status == 204
+    page = words(signed_in(world.ada), f"/audit/?verb={Verb.NAMESPACE_DELETED}")
+    assert "/team/gulls" in page
+    assert "/team/gulls~" not in page
+
+
 def test_the_audit_log_names_the_key_and_whose_it_is(world: World, olivia: Contract) -> None:
     text = words(signed_in(world.ada), f"/audit/?verb={Verb.POLICY_CREATED}")
     assert "of a test" in text
