@@ -51,7 +51,7 @@ from vault.lexicon.recurrences import read_recurrence
 from vault.lexicon.resolved_dates import write_dates
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, remove_times, time_ranges_of
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
-from vault.namespaces.rules import PathError, check_path, private_path
+from vault.namespaces.rules import PathError, check_path, path_before_deletion, private_path
 from vault.packs.wordings import plain
 from vault.pipelines.rules import fill_texts
 from vault.providers.hashing_embedder import HashingEmbedder
@@ -178,6 +178,7 @@ def _labels(text: str) -> None:
 
 
 def _path(text: str) -> None:
+    path_before_deletion(text)
     private_path(text, taken=False, member_id="0")
     try:
         check_path(f"/{text}"[:200])
