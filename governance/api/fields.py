@@ -13,6 +13,7 @@ from rest_framework.fields import empty
 from rest_framework.request import Request
 from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
+from governance.api.unknown_names import describe_unknown
 from governance.errors import FieldError, Invalid
 from governance.time_range import OUT_OF_RANGE, is_in_range
 
@@ -35,8 +36,8 @@ class StrictSerializer(serializers.Serializer[Any]):
             data = self._drop_blanks(data)
         unknown = sorted(set(data).difference(fields))
         if unknown:
-            known = ", ".join(fields)
-            raise serializers.ValidationError({str(name): [f"unknown field; known are {known}"] for name in unknown})
+            messages = {str(name): [f"unknown field; {describe_unknown(name, fields)}"] for name in unknown}
+            raise serializers.ValidationError(messages)
         taken: dict[str, Any] = {}
         faults: dict[str, Any] = {}
         for name, (field, check, is_needed) in fields.items():

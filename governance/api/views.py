@@ -23,6 +23,7 @@ from governance.actor import Actor
 from governance.api.authentication import actor_of
 from governance.api.descriptions import Operation, read
 from governance.api.idempotency import Once, once
+from governance.api.unknown_names import describe_unknown
 from governance.database import acting, run_again
 from governance.errors import DomainError, FieldError, Invalid, InvalidETag
 from governance.idempotency.services import Reply
@@ -239,8 +240,9 @@ def refuse_unknown_parameters(request: Request, *known: str) -> None:
     """Refuse query parameters other than `known`, since a misspelt one would be ignored. Raises Invalid."""
     unknown = sorted(set(request.query_params) - set(known))
     if unknown:
-        message = f"unknown; known are {', '.join(sorted(known))}" if known else "unknown; this call knows none"
-        raise Invalid(errors=[FieldError(name, message) for name in unknown])
+        listed = sorted(known)
+        messages = {name: describe_unknown(name, listed) if known else "this call knows none" for name in unknown}
+        raise Invalid(errors=[FieldError(name, f"unknown; {message}") for name, message in messages.items()])
 
 
 def flag(request: Request, name: str, *, default: bool = False) -> bool:

@@ -52,6 +52,15 @@ def test_settings_of_a_schedule_are_refused_in_the_words_of_the_other_errors(oli
     assert fault["message"].startswith("unknown field; known are ")
 
 
+def test_a_field_or_parameter_that_is_unknown_is_answered_with_the_nearest_name(olivia: Contract) -> None:
+    (fault,) = olivia.post("memories/search/", {"query": "otters", "namespace": ["/team"]}).json["errors"]
+    assert fault["message"].endswith(". Did you mean namespaces?")
+    (fault,) = olivia.get("memories/?personas=x").json["errors"]
+    assert fault["message"].endswith(". Did you mean persona?")
+    (fault,) = olivia.get("memories/?zzz=1").json["errors"]
+    assert "Did you mean" not in fault["message"]
+
+
 @pytest.mark.parametrize("header", ["1", "abc", "1,2"])
 def test_etag_without_quotes_is_malformed_and_not_another_version(alice: Contract, header: str) -> None:
     memory = alice.add("One.")["id"]
