@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -19,12 +22,40 @@ from governance.vocabulary import ExportFormat, JobStatus, Permission, SinkKind,
 from governance.web.audit_days import filters_in_words, times_to_utc
 from governance.web.faults import fault_texts
 from governance.web.files import file_response
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from governance.web.verb_words import OUTCOMES, verb_groups
 
 ROWS = 20  # of one page
+SINK_KINDS: dict[str, Promise] = {SinkKind.SYSLOG: _("syslog server"), SinkKind.WEBHOOK: _("Webhook")}
 GOING_ON = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING})
+
+
+class SinkForm(PageForm):
+    """A destination that the audit log is sent to."""
+
+    name = forms.CharField(label=_("Name"), max_length=100)
+    kind = forms.ChoiceField(label=_("Kind"), choices=list(SINK_KINDS.items()))
+    address = forms.CharField(
+        label=_("Address"),
+        max_length=500,
+        help_text=_(
+            "A webhook is an https:// address and signs with its secret; syslog is syslog+tls://host, and has none. "
+            "Over http://, or to a private network, nothing is sent unless the operator allows it."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": "https://log.example/audit", "data-wide": True}),
+    )
+    secret = forms.CharField(
+        label=_("Secret of a webhook"),
+        required=False,
+        max_length=200,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def draft(self) -> SinkDraft:
+        return SinkDraft(**{**self.cleaned_data, "kind": SinkKind(self.cleaned_data["kind"])})
 
 
 @form_page
@@ -51,13 +82,12 @@ def audit_export_file(request: HttpRequest, actor: Actor, export_id: UUID) -> Ht
 @form_page
 def audit_sinks(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    if request.method != "POST":
-        return _sinks(request, actor)
-    try:
-        sink_create(actor=actor, draft=_draft(request))
-    except Invalid as failure:
-        return _sinks(request, actor, failure.errors)
-    return see_other(reverse("audit_sinks"))
+    form = SinkForm(values_of(request))
+    if form.made_by(lambda: sink_create(actor=actor, draft=form.draft())) is not None:
+        return see_other(reverse("audit_sinks"))
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    context = {"sinks": sinks_list(actor=actor, pages=take), "older": take.older, "form": form}
+    return draw(request, "governance/audit/sinks.html", context, status=form.status)
 
 
 @post_page
@@ -90,26 +120,6 @@ def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = 
     part = wants_part(request) and not faults
     template = "governance/audit/_exports.html" if part else "governance/audit/exports.html"
     return draw(request, template, context, status=_status(faults))
-
-
-def _sinks(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
-    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
-    context = {
-        "sinks": sinks_list(actor=actor, pages=take),
-        "older": take.older,
-        "faults": fault_texts(faults),
-        "kinds": [*SinkKind],
-        "asked": {name: request.POST.get(name, "") for name in ("name", "kind", "address")},
-    }
-    return draw(request, "governance/audit/sinks.html", context, status=_status(faults))
-
-
-def _draft(request: HttpRequest) -> SinkDraft:
-    """Return the sink in the form. Raises Invalid."""
-    given = {name: request.POST.get(name, "").replace("\x00", "") for name in ("name", "kind", "address", "secret")}
-    if given["kind"] not in set(SinkKind):
-        raise Invalid(errors=[FieldError("kind", f"one of {', '.join(SinkKind)}")])
-    return SinkDraft(given["name"], SinkKind(given["kind"]), given["address"].strip(), given["secret"])
 
 
 def _read_format(text: str) -> ExportFormat:

@@ -1,23 +1,23 @@
 """Integrations: connections of agents, and the tenant's webhooks. Each form works without JavaScript."""
 
-from collections.abc import Sequence
 from contextlib import suppress
-from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import get_script_prefix, reverse
+from django.utils.translation import gettext_lazy as _
 
 from governance.access.decisions.services import authorize
 from governance.access.grants.selectors import objects_readable
 from governance.actor import Actor
-from governance.errors import Conflict, FieldError, Invalid
+from governance.errors import Conflict
 from governance.pages import First
 from governance.vocabulary import Permission
-from governance.web.faults import fault_texts
 from governance.web.hosts import list_hosts
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import Newest, uuid_or_none
 from governance.web.verb_words import verb_groups, verb_words
@@ -39,6 +39,29 @@ from governance.webhooks.services import (
 
 ROWS = 50
 PATHS = 200  # suggested
+LONGEST_PATH = 200
+
+
+class WebhookForm(PageForm):
+    """A webhook to add. Its events are shown by groups, outside of the other fields."""
+
+    url = forms.CharField(
+        label=_("Address"),
+        max_length=500,
+        help_text=_("It receives a signed POST with the ids of what changed, never their content."),
+        widget=forms.TextInput(attrs={"placeholder": "https://agent.example/memos"}),
+    )
+    namespace = forms.CharField(
+        label=_("Only memories in this namespace (may be left empty)"),
+        required=False,
+        max_length=LONGEST_PATH,
+        widget=forms.TextInput(attrs={"placeholder": "/team/notes", "list": "webhook-places"}),
+    )
+    events = forms.MultipleChoiceField(label=_("Events"), choices=lambda: [(name, name) for name in event_names()])
+
+    def draft(self) -> WebhookDraft:
+        filters = {"namespace": self.cleaned_data["namespace"]} if self.cleaned_data["namespace"] else {}
+        return WebhookDraft(url=self.cleaned_data["url"], events=self.cleaned_data["events"], filters=filters)
 
 
 @safe_page
@@ -55,20 +78,18 @@ def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @form_page
 def webhook_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    if request.method != "POST":
-        return _form(request, actor)
-    namespace = request.POST.get("namespace", "").strip()
-    events = request.POST.getlist("events")
-    draft = WebhookDraft(
-        url=request.POST.get("url", "").strip(), events=events, filters={"namespace": namespace} if namespace else {}
-    )
-    try:
-        made = webhook_create(actor=actor, draft=draft)
-    except Invalid as failure:
-        return _form(request, actor, failure.errors)
-    except Conflict as failure:
-        return _form(request, actor, [FieldError("url", failure.detail)])
-    return _page(request, actor, made.webhook.id, {"secret": made.secret})
+    form = WebhookForm(values_of(request))
+    made = form.made_by(lambda: webhook_create(actor=actor, draft=form.draft()))
+    if made is not None:
+        return _page(request, actor, made.webhook.id, {"secret": made.secret})
+    context = {
+        "form": form,
+        "event_groups": verb_groups(event_names()),
+        "first_group": verb_words("memory.*"),
+        "chosen": form["events"].value() or (),
+        "places": objects_readable(actor=actor, object_type="namespace", most=PATHS),
+    }
+    return draw(request, "governance/integrations/new.html", context, status=form.status)
 
 
 @safe_page
@@ -107,19 +128,6 @@ def delivery_retry(request: HttpRequest, actor: Actor, delivery_id: UUID) -> Htt
     with suppress(Conflict):  # of one that waits to be sent already; the page shows that
         delivery_replay(actor=actor, delivery_id=delivery_id)
     return see_other(reverse("webhook", args=[delivery.webhook_id]))
-
-
-def _form(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
-    context = {
-        "event_groups": verb_groups(event_names()),
-        "first_group": verb_words("memory.*"),
-        "asked": {name: request.POST.get(name, "") for name in ("url", "namespace")},
-        "places": objects_readable(actor=actor, object_type="namespace", most=PATHS),
-        "chosen": request.POST.getlist("events"),
-        "faults": fault_texts(faults),
-    }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
-    return draw(request, "governance/integrations/new.html", context, status=status)
 
 
 def _page(request: HttpRequest, actor: Actor, webhook_id: UUID, more: dict[str, Any] | None = None) -> HttpResponseBase:

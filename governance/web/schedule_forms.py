@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from governance.errors import Invalid
+from governance.errors import DomainError
 from governance.jobs.schedules import ScheduleDraft
-from governance.web.faults import fault_texts
 from governance.web.job_words import WEEKDAYS
+from governance.web.page_forms import PageForm, style_fields
 from governance.web.setting_forms import SettingsForm
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ RHYTHMS = [
 EVERY = [(number, number) for number in ("5", "10", "15", "20", "30")]
 
 
-class ScheduleForm(forms.Form):
+class ScheduleForm(PageForm):
     """Times and settings of a schedule of a fixed kind; `chosen` has the settings. Only fields of the chosen rhythm are
     read.
     """
@@ -45,17 +45,16 @@ class ScheduleForm(forms.Form):
         help_text=_("Minute, hour, day of the month, month, weekday."),
     )
     timezone = forms.CharField(label=_("Time zone"), max_length=64, widget=forms.TextInput(attrs={"list": "zones"}))
-    enabled = forms.BooleanField(label=_("Enabled"), required=False)
+    enabled = forms.BooleanField(
+        label=_("Enabled"), required=False, widget=forms.CheckboxInput(attrs={"class": "toggle"})
+    )
 
     def __init__(
         self, data: Mapping[str, Any] | None = None, *, kind: str, initial: dict[str, Any] | None = None
     ) -> None:
         super().__init__(data, initial=initial)
         self.chosen = SettingsForm(data, kind=kind, initial=(initial or {}).get("settings"))
-        for bound in [*self.visible_fields(), *self.chosen.visible_fields()]:
-            widget = bound.field.widget
-            style = "form-select" if isinstance(widget, forms.Select) else "form-control"
-            widget.attrs["class"] = "toggle" if isinstance(widget, forms.CheckboxInput) else style
+        style_fields(self.chosen)
 
     def is_valid(self) -> bool:
         """Return whether the times and the settings are valid; both are checked, so that all errors show."""
@@ -83,11 +82,11 @@ class ScheduleForm(forms.Form):
     def draft(self, kind: str) -> ScheduleDraft:
         return ScheduleDraft(kind=kind, **self.changes())
 
-    def blame(self, failure: Invalid) -> None:
+    def blame(self, failure: DomainError) -> None:
         """Show each error of a service at its field, or above the settings."""
         for fault in failure.errors:
             if fault.field in self.fields:
-                self.add_error(fault.field, str(fault_texts([fault])[0].words))
+                self.blame_field(fault)
             else:
                 self.chosen.blame(fault)
 

@@ -74,7 +74,8 @@ def _field(kind: str, name: str, schema: Mapping[str, Any]) -> forms.Field:
     bounds: dict[str, Any] = {"min_value": schema.get("minimum"), "max_value": schema.get("maximum")}
     match schema["type"]:
         case "boolean":
-            return forms.BooleanField(required=False, **common)
+            toggle = forms.CheckboxInput(attrs={"class": "toggle"})
+            return forms.BooleanField(required=False, widget=toggle, **common)
         case "integer":
             return forms.IntegerField(required=not is_optional, **bounds, **common)
         case "number":

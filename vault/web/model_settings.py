@@ -1,15 +1,15 @@
 """The language models of the tenant and the models of this installation, each with a test."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from http import HTTPStatus
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -17,7 +17,7 @@ from governance.errors import FieldError, Invalid
 from governance.policies.heavy import heavy_call
 from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
-from governance.web.faults import fault_texts
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, see_other
 from vault.cubes.usage import usage_count
 from vault.endpoints.services import (
@@ -33,9 +33,47 @@ from vault.endpoints.usage import usage_of_month
 from vault.providers.ports import ChatMessage, ChatRole, Llm, ProviderUnavailable
 from vault.providers.registry import embedder, llm
 
-WHOLE = ("timeout_seconds", "retries")
-NUMBERS = (*WHOLE, "prompt_price", "completion_price", "cached_price")
-FIELDS = ("model", "address", "currency", *NUMBERS)  # of the form, except the key
+DRAFT = EndpointDraft(model="", address="")  # its defaults are those of the form
+
+
+class EndpointForm(PageForm):
+    """A language model of the tenant to add."""
+
+    model = forms.CharField(label=_("Model"), max_length=100)
+    key = forms.CharField(
+        label=_("API key"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    address = forms.CharField(
+        label=_("Address"),
+        max_length=500,
+        help_text=_(
+            "Of an OpenAI-compatible API, over https://. A private network is not called unless the operator allows it."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": "https://api.example.com/v1", "data-wide": True}),
+    )
+    timeout_seconds = forms.IntegerField(label=_("Seconds until the next word"), initial=DRAFT.timeout_seconds)
+    retries = forms.IntegerField(label=_("Retries"), initial=DRAFT.retries)
+    prompt_price = forms.DecimalField(
+        label=_("Price of a million tokens read"), required=False, initial=DRAFT.prompt_price
+    )
+    completion_price = forms.DecimalField(
+        label=_("Price of a million tokens written"), required=False, initial=DRAFT.completion_price
+    )
+    cached_price = forms.DecimalField(
+        label=_("Price of a million tokens from the server's cache"),
+        required=False,
+        help_text=_("Empty: they cost as much as all tokens read."),
+    )
+    currency = forms.CharField(label=_("Currency of the prices"), max_length=3, initial=DRAFT.currency)
+
+    def clean_currency(self) -> str:
+        return str(self.cleaned_data["currency"]).upper()
+
+    def draft(self) -> EndpointDraft:
+        return EndpointDraft(**{name: value for name, value in self.cleaned_data.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -76,10 +114,9 @@ def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def endpoint_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Add a language model of the tenant; a faulty form is shown again with its errors."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    try:
-        endpoint_create(actor=actor, draft=_read_draft(request))
-    except Invalid as failure:
-        return _draw_page(request, actor, faults=failure.errors)
+    form = EndpointForm(values_of(request))
+    if form.made_by(lambda: endpoint_create(actor=actor, draft=form.draft())) is None:
+        return _draw_page(request, actor, form=form)
     return see_other(reverse("model_settings"))
 
 
@@ -99,54 +136,18 @@ def endpoint_end(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> HttpR
 
 
 def _draw_page(
-    request: HttpRequest, actor: Actor, *, tested: ModelTest | None = None, faults: Sequence[FieldError] = ()
+    request: HttpRequest, actor: Actor, *, tested: ModelTest | None = None, form: EndpointForm | None = None
 ) -> HttpResponseBase:
-    defaults = {
-        "currency": "USD",
-        "timeout_seconds": "60",
-        "retries": "1",
-        "prompt_price": "0",
-        "completion_price": "0",
-    }
+    form = form or EndpointForm()
     context = {
         "embedder": _name_of_embedder(),
         "llm": _name_of_llm(),
         "endpoints": endpoints_list(actor=actor),
         "usage": usage_of_month(actor=actor),
         "tested": tested,
-        "faults": fault_texts(faults),
-        "asked": {name: request.POST.get(name, "") for name in FIELDS} if faults else defaults,
+        "form": form,
     }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
-    return draw(request, "vault/model_settings.html", context, status=status)
-
-
-def _read_draft(request: HttpRequest) -> EndpointDraft:
-    """Read the draft. Raises Invalid."""
-    given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in (*FIELDS, "key")}
-    faults = []
-    numbers: dict[str, Decimal] = {}
-    for name in NUMBERS:
-        try:
-            numbers[name] = Decimal(given[name] or "0")
-        except InvalidOperation:
-            faults.append(FieldError(name, "a number is needed"))
-            continue
-        if not numbers[name].is_finite() or (name in WHOLE and numbers[name] % 1):
-            faults.append(FieldError(name, "a whole number is needed" if name in WHOLE else "a number is needed"))
-    if faults:
-        raise Invalid(errors=faults)
-    return EndpointDraft(
-        model=given["model"],
-        address=given["address"],
-        key=given["key"],
-        timeout_seconds=int(numbers["timeout_seconds"]),
-        retries=int(numbers["retries"]),
-        prompt_price=numbers["prompt_price"],
-        completion_price=numbers["completion_price"],
-        cached_price=numbers["cached_price"] if given["cached_price"] else None,
-        currency=given["currency"].upper(),
-    )
+    return draw(request, "vault/model_settings.html", context, status=form.status)
 
 
 def _run_test(part: str, test: Callable[[], str]) -> ModelTest:

@@ -10,6 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from governance.web.page_forms import PageForm, style_fields
 from vault.pipelines.rules import MOST_DAYS, Step
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
@@ -122,7 +123,7 @@ FIELDS: dict[str, Callable[[], forms.Field]] = {
 }
 
 
-class StepForm(forms.Form):
+class StepForm(PageForm):
     """A step. number: of the step, from 1; packs: ids and names of those that a step may build."""
 
     def __init__(
@@ -137,10 +138,7 @@ class StepForm(forms.Form):
         self.op, self.number, self.words = op, number, OPERATIONS[op]
         for name in ARGUMENTS[op]:
             self.fields[name] = self._make_field(name, packs)
-        for field in self.fields.values():
-            widget = field.widget
-            if not isinstance(widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
-                widget.attrs["class"] = "form-select" if isinstance(widget, forms.Select) else "form-control"
+        style_fields(self)
 
     def _make_field(self, name: str, packs: Sequence[tuple[str, str]]) -> forms.Field:
         if name == "ids":

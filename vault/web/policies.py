@@ -212,7 +212,7 @@ def _answer_form(request: HttpRequest, actor: Actor, form: PolicyForm, view: Pol
             )
         saved = _save_policy(actor, form, view)
     except (Invalid, Conflict, VersionConflict) as failure:
-        form.blame(failure if isinstance(failure, Invalid) else Invalid(failure.detail))
+        form.blame(failure)
         return _draw_form(request, actor, form, view)
     return see_other(reverse("policy", args=[saved.id]))
 

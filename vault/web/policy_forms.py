@@ -8,11 +8,10 @@ from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from governance.errors import Invalid
 from governance.object_names import Name
 from governance.policies.rules import AnyDocument, Examination, document_json
 from governance.vocabulary import PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
-from governance.web.faults import fault_texts
+from governance.web.page_forms import PageForm
 from vault.vocabulary import MemoryType
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 
@@ -97,39 +96,20 @@ def _refuse_no_time(value: float) -> None:
         raise forms.ValidationError(_("Enter at least a second, or leave this empty."))
 
 
-class PolicyForm(forms.Form):
+class PolicyForm(PageForm):
     """The fields of every policy. version: the version that the reader edits."""
 
     kind: PolicyKind
+    field_names = {"ttl_seconds": "ttl_days", "max_seconds": "max_days", "id": "holder_id"}
 
     name = forms.CharField(label=_("Name"), max_length=100)
     reason = forms.CharField(label=_("Reason for the change"), max_length=500, required=False)
     enabled = forms.BooleanField(label=_("In force"), required=False, initial=True)
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for bound in self.visible_fields():
-            widget = bound.field.widget
-            if isinstance(widget, forms.CheckboxSelectMultiple | forms.CheckboxInput):
-                widget.attrs["class"] = "form-check-input"
-            else:
-                widget.attrs["class"] = "form-select" if isinstance(widget, forms.Select) else "form-control"
-
     def document(self) -> dict[str, Any]:
         """Return the policy document of the form's fields."""
         raise NotImplementedError
-
-    def blame(self, failure: Invalid) -> None:
-        """Show each error at its field; an error without a field above the form."""
-        for fault in failure.errors:
-            field = self.field_name(fault.field.rpartition(".")[2])
-            self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
-        if not failure.errors:
-            self.add_error(None, failure.detail)
-
-    def field_name(self, name: str) -> str:
-        return {"ttl_seconds": "ttl_days", "max_seconds": "max_days", "id": "holder_id"}.get(name, name)
 
 
 class AboutTexts(PolicyForm):

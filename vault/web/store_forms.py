@@ -9,8 +9,7 @@ from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from governance.errors import Invalid
-from governance.web.faults import fault_texts
+from governance.web.page_forms import PageForm
 from vault.packs.numbers import ANY
 from vault.packs.scan import LeavingRules
 from vault.packs.services import LONGEST_NAME, PackDraft
@@ -43,25 +42,7 @@ VISIBILITIES: dict[Visibility, Promise] = {
 MOST_LABELS, LONGEST_LABEL = 50, 100
 
 
-class StoreForm(forms.Form):
-    """A form in the style of the MemStore that can show the errors of a service."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for bound in self.visible_fields():
-            is_select = isinstance(bound.field.widget, forms.Select)
-            bound.field.widget.attrs["class"] = "form-select" if is_select else "form-control"
-
-    def blame(self, failure: Invalid) -> None:
-        """Show each error at its field; an error without a field above the form."""
-        for fault in failure.errors:
-            field = fault.field if fault.field in self.fields else None
-            self.add_error(field, str(fault_texts([fault])[0].words))
-        if not failure.errors:
-            self.add_error(None, failure.detail)
-
-
-class PackForm(StoreForm):
+class PackForm(PageForm):
     """The texts of a pack, which others read. Lists are comma-separated."""
 
     title = forms.CharField(label=_("Title"), max_length=120)
@@ -103,7 +84,7 @@ class PackForm(StoreForm):
         return {name: value for name, value in vars(self.draft()).items() if name != "name"}
 
 
-class VersionForm(StoreForm):
+class VersionForm(PageForm):
     """The number of the next version, and the treatment of memories that may not be published unchanged."""
 
     version = forms.CharField(label=_("Version"), max_length=20, help_text=_("Three numbers, as 1.4.0."))
@@ -139,7 +120,7 @@ class VersionForm(StoreForm):
         return LeavingRules(FindingRule(said["findings"]), SubjectRule(said["subjects"]))
 
 
-class OfferForm(StoreForm):
+class OfferForm(PageForm):
     """The readers of a version, and the terms for them."""
 
     visibility = forms.ChoiceField(
@@ -205,7 +186,7 @@ def _read_labels(text: str) -> tuple[str, ...]:
     return found
 
 
-class RatingForm(StoreForm):
+class RatingForm(PageForm):
     """A rating, which others read."""
 
     stars = forms.TypedChoiceField(
@@ -222,7 +203,7 @@ class RatingForm(StoreForm):
     )
 
 
-class ReportForm(StoreForm):
+class ReportForm(PageForm):
     """A report to the operator."""
 
     reason = forms.ChoiceField(
@@ -237,7 +218,7 @@ class ReportForm(StoreForm):
     )
 
 
-class ComingForm(StoreForm):
+class ComingForm(PageForm):
     """The range of versions to install, their delivery, and the part of them to take."""
 
     range = forms.ChoiceField(label=_("Versions"))
@@ -316,7 +297,7 @@ class SubscribeForm(ComingForm):
         )
 
 
-class RewordForm(StoreForm):
+class RewordForm(PageForm):
     """The subscriber's own wording of a memory."""
 
     content = forms.CharField(
@@ -331,7 +312,7 @@ class RewordForm(StoreForm):
         self.fields["content"].widget.attrs["maxlength"] = longest
 
 
-class QuestionsForm(StoreForm):
+class QuestionsForm(PageForm):
     """Questions for the trial of a pack, one per line."""
 
     questions = forms.CharField(

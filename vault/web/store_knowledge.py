@@ -1,6 +1,5 @@
 """A pack as a source of knowledge: trust, comparison with own memories, and proposals to its publisher."""
 
-from http import HTTPStatus
 from uuid import UUID
 
 from django import forms
@@ -14,6 +13,7 @@ from governance.actor import Actor
 from governance.errors import Invalid
 from governance.pages import First
 from governance.vocabulary import Permission
+from governance.web.page_forms import PageForm
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.cubes.selectors import cube_get
 from vault.store.proposals import (
@@ -28,12 +28,11 @@ from vault.store.proposals import (
     proposals_list,
 )
 from vault.store.subscriptions import subscription_compare, subscription_get, subscription_update
-from vault.web.store_forms import StoreForm
 
 PROPOSALS = 50  # of each side
 
 
-class ProposalForm(StoreForm):
+class ProposalForm(PageForm):
     """Another wording of a memory, with a reason."""
 
     content = forms.CharField(
@@ -73,7 +72,7 @@ def propose(request: HttpRequest, actor: Actor, subscription_id: UUID, memory_id
     if form is None:
         form = ProposalForm(initial={"content": cube_get(actor=actor, cube_id=memory_id).words.content})
     context = {"subscription": view.row, "memory_id": memory_id, "form": form}
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    status = form.status
     return draw(request, "vault/store/propose.html", context, status=status)
 
 

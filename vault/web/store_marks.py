@@ -1,6 +1,5 @@
 """Watermarks of packs: a sentence in two wordings, and the search for the subscriber whose copy was leaked."""
 
-from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
@@ -14,18 +13,18 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Invalid
 from governance.vocabulary import Permission
+from governance.web.page_forms import PageForm
 from governance.web.pages import draw, form_page, see_other
 from vault.cubes.selectors import cube_get
 from vault.packs.marks import sentence_mark, sentence_unmark, split_sentences
 from vault.packs.selectors import pack_get
 from vault.packs.wordings import LONGEST_SENTENCE, read_wordings
 from vault.store.traces import LONGEST_LEAK, leak_trace
-from vault.web.store_forms import StoreForm
 
 SHOWN_CANDIDATES = 20
 
 
-class WordingsForm(StoreForm):
+class WordingsForm(PageForm):
     """A sentence of a memory, and its second wording."""
 
     sentence = forms.ChoiceField(label=_("Sentence"), widget=forms.Select(attrs={"dir": "auto"}))
@@ -43,7 +42,7 @@ class WordingsForm(StoreForm):
         field.choices = [(sentence, sentence) for sentence in sentences]
 
 
-class TraceForm(StoreForm):
+class TraceForm(PageForm):
     text = forms.CharField(
         label=_("The leaked text, or a part of it"),
         max_length=LONGEST_LEAK,
@@ -70,7 +69,7 @@ def wordings(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
         else:
             return see_other(reverse("memory", args=[memory_id]))
     context = {"memory": view, "form": form, "is_marked": stated is not None}
-    return draw(request, "vault/store/wordings.html", context, status=_response_status(form))
+    return draw(request, "vault/store/wordings.html", context, status=form.status)
 
 
 @form_page
@@ -87,8 +86,4 @@ def trace(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
         else []
     )
     context = {"pack": pack, "form": form, "found": found, "candidates": shown}
-    return draw(request, "vault/store/trace.html", context, status=_response_status(form))
-
-
-def _response_status(form: StoreForm) -> int:
-    return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    return draw(request, "vault/store/trace.html", context, status=form.status)

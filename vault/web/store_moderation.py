@@ -57,7 +57,7 @@ def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Htt
         except Conflict:
             form.add_error(None, _("Your report of this pack waits for the operator already."))
     context = {"shown": make_shown_listing(actor, listing), "form": form, "is_sent": is_sent}
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    status = form.status
     return draw(request, "vault/store/report.html", context, status=status)
 
 

@@ -141,7 +141,7 @@ def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseB
         "is_scanning": any(row.state == PackState.SCANNING for row in rows),
         "longest": LONGEST_REASON,
     }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    status = form.status
     return draw(request, "vault/store/own_pack.html", context, status=status)
 
 

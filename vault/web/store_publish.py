@@ -6,7 +6,6 @@ The choice of memories, made in the list of memories, is stored in the session u
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -146,7 +145,7 @@ def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "choice": _describe_choice(request),
         "packs": packs_list(actor=actor, pages=NewestOf(PACKS, "")),
     }
-    return draw(request, "vault/store/publish.html", context, status=_response_status(form))
+    return draw(request, "vault/store/publish.html", context, status=form.status)
 
 
 @form_page
@@ -189,7 +188,7 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
         "replaced": request.POST.getlist(REPLACE)[:MOST_NAMES],
         "paths": paths_list(actor=actor) if draft is None else [],
     }
-    return draw(request, "vault/store/build.html", context, status=_response_status(form))
+    return draw(request, "vault/store/build.html", context, status=form.status)
 
 
 @form_page
@@ -214,11 +213,7 @@ def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> Htt
         except Conflict as failure:
             form.add_error(None, failure.detail)
     context = {"version": version, "form": form, "approval": publish_approval(actor=actor)}
-    return draw(request, "vault/store/offer.html", context, status=_response_status(form))
-
-
-def _response_status(form: Any) -> int:
-    return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    return draw(request, "vault/store/offer.html", context, status=form.status)
 
 
 def _store_choice(request: HttpRequest) -> None:

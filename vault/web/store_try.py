@@ -1,7 +1,5 @@
 """The trial of a pack before a subscription: answers to questions without and with the pack."""
 
-from http import HTTPStatus
-
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -36,5 +34,5 @@ def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Http
         "tried": tried.questions,
         "added": sum(question.pack_count for question in tried.questions),
     }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    status = form.status
     return draw(request, "vault/store/try.html", context, status=status)

@@ -1,12 +1,13 @@
 """Peers: namespaces of other installations that are synchronized with local ones, and their sync jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest
+from django import forms
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -15,11 +16,11 @@ from django.utils.translation import gettext_lazy
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.errors import Conflict, DomainError, FieldError, Invalid
+from governance.errors import Conflict, DomainError
 from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import Permission
-from governance.web.faults import fault_texts
 from governance.web.job_words import STATUSES, error_words
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from vault.exchange.sync.peers import (
     PeerDraft,
@@ -70,7 +71,63 @@ FAILURES: dict[str, Promise] = {
     NAMESPACE_UNKNOWN: gettext_lazy("The other installation has no such namespace, or the key may not read it."),
     FOREIGN: gettext_lazy("The other installation answers what this one does not understand. Compare their versions."),
 }
-FIELDS = ("name", "address", "key", "namespace", "remote_namespace", "direction")
+LONGEST_PATH = 200
+
+
+class PeerForm(PageForm):
+    """A peer to add."""
+
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=100)
+    address = forms.CharField(
+        label=gettext_lazy("Address of the other installation"),
+        max_length=500,
+        widget=forms.TextInput(attrs={"placeholder": "https://memos.example"}),
+    )
+    key = forms.CharField(
+        label=gettext_lazy("API key of the other installation"),
+        max_length=500,
+        help_text=gettext_lazy("Made there under API keys, with the scopes memories:read and memories:write."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+    namespace = forms.CharField(
+        label=gettext_lazy("Namespace here"),
+        max_length=LONGEST_PATH,
+        widget=forms.TextInput(attrs={"placeholder": "/team/notes", "list": "peer-places"}),
+    )
+    remote_namespace = forms.CharField(
+        label=gettext_lazy("Namespace there"),
+        max_length=LONGEST_PATH,
+        widget=forms.TextInput(attrs={"placeholder": "/team/notes"}),
+    )
+    direction = forms.ChoiceField(label=gettext_lazy("Direction"), choices=list(DIRECTIONS.items()))
+
+    def draft(self) -> PeerDraft:
+        return PeerDraft(**self.cleaned_data | {"direction": SyncDirection(self.cleaned_data["direction"])})
+
+
+class PeerChangeForm(PageForm):
+    """Direction, schedule and key of a peer. rhythms: the schedules to choose from, with that of the peer."""
+
+    direction = forms.ChoiceField(label=gettext_lazy("Direction"), choices=list(DIRECTIONS.items()))
+    cron = forms.ChoiceField(label=gettext_lazy("Runs"), required=False)
+    key = forms.CharField(
+        label=gettext_lazy("New API key of the other installation"),
+        required=False,
+        max_length=500,
+        help_text=gettext_lazy("Leave it empty to keep the present key."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, data: QueryDict | None, view: PeerView) -> None:
+        super().__init__(data, initial={"direction": view.direction, "cron": view.cron})
+        field = self.fields["cron"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = list({**RHYTHMS, view.cron: RHYTHMS.get(view.cron, view.cron)}.items())
+
+    def changes(self) -> dict[str, Any]:
+        """Return direction and key, without a key if none is given."""
+        key = self.cleaned_data["key"]
+        return {"direction": SyncDirection(self.cleaned_data["direction"])} | ({"key": key} if key else {})
 
 
 @dataclass(frozen=True)
@@ -108,20 +165,12 @@ def make_shown_peer(view: PeerView) -> ShownPeer:
 @form_page
 def peer_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    if request.method != "POST":
-        return _draw_form(request, actor)
-    given = {name: request.POST.get(name, "").strip() for name in FIELDS}
-    try:
-        direction = SyncDirection(given.pop("direction"))
-    except ValueError:
-        return _draw_form(request, actor, [FieldError("direction", _("Choose a direction."))])
-    try:
-        made = peer_create(actor=actor, draft=PeerDraft(**given, direction=direction))
-    except Invalid as fault:
-        return _draw_form(request, actor, fault.errors)
-    except Conflict as fault:
-        return _draw_form(request, actor, [FieldError("name", fault.detail)])
-    return see_other(reverse("sync_peer", args=[made.id]))
+    form = PeerForm(values_of(request))
+    made = form.made_by(lambda: peer_create(actor=actor, draft=form.draft()))
+    if made is not None:
+        return see_other(reverse("sync_peer", args=[made.id]))
+    context = {"form": form, "places": paths_list(actor=actor)}
+    return draw(request, "vault/exchange/peer_new.html", context, status=form.status)
 
 
 @safe_page
@@ -139,26 +188,25 @@ def peer_run(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseB
     try:
         peer_sync(actor=actor, peer_id=peer_id)
     except Conflict as fault:
-        return _draw_page(request, actor, peer_id, [FieldError("", fault.detail)], HTTPStatus.CONFLICT)
+        return _draw_page(request, actor, peer_id, {"detail": fault.detail}, HTTPStatus.CONFLICT)
     return see_other(reverse("sync_peer", args=[peer_id]))
 
 
 @post_page
 def peer_change(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
     """Change direction and schedule, and the key if a new one is given."""
-    peer_get(actor=actor, peer_id=peer_id)
-    key, cron = request.POST.get("key", "").strip(), request.POST.get("cron", "").strip()
-    try:
-        changes: dict[str, Any] = {"direction": SyncDirection(request.POST.get("direction", ""))}
-    except ValueError:
-        return _draw_page(request, actor, peer_id, [FieldError("direction", _("Choose a direction."))])
-    try:
-        view = peer_update(actor=actor, peer_id=peer_id, changes=changes | ({"key": key} if key else {}))
-        if cron != view.cron:
-            peer_schedule(actor=actor, peer_id=peer_id, cron=cron)
-    except Invalid as fault:
-        return _draw_page(request, actor, peer_id, fault.errors)
-    return see_other(reverse("sync_peer", args=[peer_id]))
+    view = peer_get(actor=actor, peer_id=peer_id)
+    form = PeerChangeForm(request.POST, view)
+
+    def change() -> bool:
+        peer_update(actor=actor, peer_id=peer_id, changes=form.changes())
+        if form.cleaned_data["cron"] != view.cron:
+            peer_schedule(actor=actor, peer_id=peer_id, cron=form.cleaned_data["cron"])
+        return True
+
+    if form.made_by(change):
+        return see_other(reverse("sync_peer", args=[peer_id]))
+    return _draw_page(request, actor, peer_id, {"form": form}, form.status)
 
 
 @post_page
@@ -167,33 +215,16 @@ def peer_end(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseB
     return see_other(reverse("exchange"))
 
 
-def _draw_form(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
-    context = {
-        "asked": {name: request.POST.get(name, "") for name in FIELDS if name != "key"},
-        "directions": DIRECTIONS,
-        "places": paths_list(actor=actor),
-        "faults": fault_texts(faults),
-    }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
-    return draw(request, "vault/exchange/peer_new.html", context, status=status)
-
-
 def _draw_page(
     request: HttpRequest,
     actor: Actor,
     peer_id: UUID,
-    faults: Sequence[FieldError] = (),
-    status: int = HTTPStatus.UNPROCESSABLE_ENTITY,
+    more: Mapping[str, Any] | None = None,
+    status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
-    shown = make_shown_peer(peer_get(actor=actor, peer_id=peer_id))
-    rhythms: dict[str, Promise | str] = {**RHYTHMS, shown.view.cron: shown.rhythm}
-    context = {
-        "peer": shown,
-        "directions": DIRECTIONS,
-        "rhythms": rhythms,
-        "faults": fault_texts(faults),
-    }
-    return draw(request, "vault/exchange/peer.html", context, status=status if faults else HTTPStatus.OK)
+    view = peer_get(actor=actor, peer_id=peer_id)
+    context = {"peer": make_shown_peer(view), "form": PeerChangeForm(None, view), **(more or {})}
+    return draw(request, "vault/exchange/peer.html", context, status=status)
 
 
 def _make_shown_sync(view: JobView) -> ShownSync:

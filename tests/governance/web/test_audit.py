@@ -162,7 +162,7 @@ def test_the_banner_names_the_seals_and_the_checkpoint(world: World, ada: Client
 def test_invalid_filter_is_answered_422_with_its_reason(ada: Client, address: str) -> None:
     response = ada.get(address)
     assert response.status_code == 422
-    assert 'class="fault"' in response.content.decode()
+    assert 'role="alert"' in response.content.decode()
 
 
 def test_an_entry_shows_its_seal_hashes_and_context(world: World, ada: Client) -> None:
@@ -237,7 +237,7 @@ def test_forms_that_cannot_be_used_are_422_and_leave_no_row(world: World, ada: C
     for change in ({"kind": "pigeon"}, {"address": "x"}, {"name": ""}, {"secret": "syslog has none"}):
         response = olivia.post("/audit/sinks/", SINK | change)
         assert response.status_code == 422, change
-        assert 'class="fault"' in response.content.decode()
+        assert 'role="alert"' in response.content.decode()
     assert read_all_rows(superuser()) == before
 
 
@@ -275,7 +275,7 @@ async def _read_body(response: StreamingHttpResponse) -> bytes:
         ({"kind": "webhook", "address": "log.example", "secret": "x" * 16}, "as in https://log.example/audit."),
         ({"address": "log.example"}, "as in syslog+tls://log.example:6514"),
         ({"kind": "webhook", "address": "https://log.example/"}, "A webhook needs a secret"),
-        ({"name": ""}, "Give it a name"),
+        ({"name": ""}, "This field is required."),
         ({"secret": "syslog has none"}, "syslog has no secret."),
     ],
 )  # fmt: skip

@@ -56,7 +56,7 @@ def test_admin_adds_tests_replays_and_removes_a_webhook(world: World, httpserver
     [
         ({"url": "http://hooks.example/", "events": ["memory.created"]}, "Begin it with https://."),
         ({"url": "https://10.0.0.1/", "events": ["memory.created"]}, "10.0.0.1 is inside a private"),
-        ({"url": "https://hooks.example/"}, "Choose at least one."),
+        ({"url": "https://hooks.example/"}, "This field is required."),
         ({"url": "https://hooks.example/", "events": ["memory.created"], "namespace": "x"}, "Write a path such as"),
     ],
 )

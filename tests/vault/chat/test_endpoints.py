@@ -258,4 +258,11 @@ def test_models_are_added_tested_moved_and_removed_on_the_page(private: HTTPServ
     assert (left["model"], left["position"]) == ("big", 1)
     faulty = browser.post("/settings/models/add/", {"model": "x", "address": "nowhere", **form, "retries": "many"})
     assert faulty.status_code == 422
-    assert "Write a whole number." in faulty.content.decode() or "Write a number." in faulty.content.decode()
+    shown = faulty.content.decode()
+    assert 'id="id_retries_error">Enter a whole number.' in shown
+    assert (
+        'id="id_address_error">Write the whole address'
+        in signed_in(world.olivia)
+        .post("/settings/models/add/", {"model": "x", "address": "nowhere", **form})
+        .content.decode()
+    )

@@ -471,7 +471,7 @@ def test_pages_add_a_peer_sync_and_show_the_report(
     browser = signed_in(world.olivia)
     asked = {"name": "Desktop", "address": other.address, "namespace": HERE, "remote_namespace": THERE}
     wrong = browser.post("/exchange/peers/new/", {**asked, "key": "mk_wrong", "direction": "sideways"})
-    assert (wrong.status_code, b"Choose a direction." in wrong.content, b"mk_wrong" in wrong.content) == (
+    assert (wrong.status_code, b"id_direction_error" in wrong.content, b"mk_wrong" in wrong.content) == (
         422,
         True,
         False,

@@ -1,0 +1,68 @@
+"""The base of the forms on pages: inputs in the style of the pages, and errors of services at their fields."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, ClassVar, TypeVar
+
+from django import forms
+from django.http import HttpRequest, QueryDict
+
+from governance.errors import Conflict, DomainError, FieldError, Invalid
+from governance.web.faults import fault_texts
+
+Made = TypeVar("Made")
+
+
+class PageForm(forms.Form):
+    """A form of a page. field_names: those of the form for names in errors of services, where they differ."""
+
+    field_names: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        style_fields(self)
+
+    @property
+    def status(self) -> int:
+        """422 for a form with errors, else 200."""
+        return HTTPStatus.UNPROCESSABLE_ENTITY if self.errors else HTTPStatus.OK
+
+    def blame(self, failure: DomainError) -> None:
+        """Show each error of a service at its field; an error without a field above the form."""
+        for fault in failure.errors:
+            self.blame_field(fault)
+        if not failure.errors:
+            self.add_error(None, failure.detail)
+
+    def made_by(self, service: Callable[[], Made]) -> Made | None:
+        """Return the result of a service that uses valid values; None if they are not, with errors at their fields."""
+        if not self.is_valid():
+            return None
+        try:
+            return service()
+        except (Invalid, Conflict) as failure:
+            self.blame(failure)
+            return None
+
+    def blame_field(self, fault: FieldError) -> None:
+        """Show an error at its field, or above the form if it has none."""
+        last = fault.field.rpartition(".")[2]
+        name = self.field_names.get(last, last)
+        words = str(fault_texts([fault])[0].words)
+        self.add_error(name if name in self.fields else None, words)
+
+
+def values_of(request: HttpRequest) -> QueryDict | None:
+    """Return what was sent with a form, or None for a page that is only shown."""
+    return request.POST if request.method == "POST" else None
+
+
+def style_fields(form: forms.Form) -> None:
+    """Give each input the class of its kind."""
+    for bound in form.visible_fields():
+        widget = bound.field.widget
+        if isinstance(widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
+            style = "form-check-input"
+        else:
+            style = "form-select" if isinstance(widget, forms.Select) else "form-control"
+        widget.attrs.setdefault("class", style)
