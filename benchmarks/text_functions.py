@@ -63,6 +63,7 @@ from vault.reader.rules import (
     asks_for_topics,
     classify_semantic_type,
     confirms,
+    decides_yes,
     find_links,
     find_touched_goal,
     is_question,
@@ -387,10 +388,17 @@ FUNCTIONS = (
         "answer_question",
         lambda text: answer_question(text, [Passage("1", text, 1.0)], 3),
         {
-            f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF "
-            "_ASSISTANT_SAID _ASKER_SAID _NAME_ASKED _NAMES",
+            f"{READER}.answers": "_NUMBER _PLACE _REASON _PAST _NEEDED _ASSISTANT_SAID _ASKER_SAID _NAME_ASKED _NAMES",
             f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",
             f"{LEXICON}.concepts": "CONCEPTS",
+        },
+    ),
+    TextFunction(
+        "decides_yes",
+        lambda text: decides_yes(f"Do I {text}", text),
+        {
+            f"{READER}.verdicts": "_NEGATION _ENDED _CLAUSE _UNCERTAIN _ASKER _ASKS_ABOUT_ASKER _ASKER_HAN _OTHER "
+            "_OTHER_HAN _PAST_QUESTION _PAST_WORD"
         },
     ),
     TextFunction(

@@ -8,7 +8,16 @@ from vault.chat.rules import KNOWS_NOTHING, UNSUPPORTED, Evidence
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import content_terms, terms
-from vault.reader.rules import Clause, contradicts, decides_yes, is_lead_in, is_question, read_clauses, sentences
+from vault.reader.rules import (
+    Clause,
+    asks_yes_or_no,
+    contradicts,
+    decides_yes,
+    is_lead_in,
+    is_question,
+    read_clauses,
+    sentences,
+)
 
 LEAST_SUPPORT = 0.5  # share of a sentence's words that the memory behind it holds
 FEWEST_SUPPORTED = 3  # words of a sentence that is supported by a part of them; a shorter one needs all
@@ -84,7 +93,7 @@ def _mark_verdict(held: Sequence[_Support], question: str, *, is_yes: bool) -> s
     """Return the mark of a bare yes or no; none if the question is not one that these answer."""
     words = base_forms(content_terms(question))
     decided = [(support, decides_yes(question, support.text)) for support in held]
-    if any(verdict is None for _, verdict in decided) or not words:
+    if not words or not asks_yes_or_no(question):
         return ""
     return _mark_best([support for support, verdict in decided if verdict is is_yes], words, LEAST_SUPPORT)
 

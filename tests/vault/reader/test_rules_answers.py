@@ -3,10 +3,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.harness.cases import each_case
 from vault.embeddings.calibration import calibrate
 from vault.lexicon.tokens import language_of
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
-from vault.reader.rules import Answer, Passage, answer_question, split_question
+from vault.reader.rules import Answer, Passage, answer_question, decides_yes, split_question
 from vault.reader.rules.questions import QuestionKind, question_parts
 
 AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
@@ -131,6 +132,43 @@ def test_a_reply_to_a_question_answers_it() -> None:
 def test_yes_or_no_follows_the_evidence(question: str, text: str, verdict: bool) -> None:
     found = answer(question, passages_of(text, own=True), 3)
     assert (found.verdict, [quote.text for quote in found.quotes]) == (verdict, [text])
+
+
+YES, NO, UNDECIDED = True, False, None
+
+
+@each_case(
+    ("question", "text", "verdict"),
+    [
+        ("Do I smoke cigars?", "I smoke cigars at weddings.", YES),
+        ("Do I smoke cigars?", "My uncle Pete smokes cigars.", UNDECIDED),
+        ("Am I a vet?", "My cousin is a vet.", UNDECIDED),
+        ("Is my cousin a vet?", "My cousin is a vet.", YES),
+        ("Does Pete keep bees?", "Pete keeps bees on the roof.", YES),
+        ("Does Pete keep bees?", "Wanda keeps bees on the roof.", UNDECIDED),
+        ("Do I play the harp?", "I used to play the harp.", UNDECIDED),
+        ("Do I play the harp?", "I played the harp at school.", UNDECIDED),
+        ("Did I play the harp?", "I played the harp at school.", YES),
+        ("Do I still have the canoe?", "I sold the canoe in June.", NO),
+        ("Do I have a canoe?", "I might buy a canoe.", UNDECIDED),
+        ("Do I have a canoe?", "If I get the bonus I will buy a canoe.", UNDECIDED),
+        ("Do I eat liver?", "I quit eating liver.", NO),
+        ("Am I allergic to celery?", "I am not allergic to celery.", NO),
+        ("Is the picnic still on?", "The picnic is off.", NO),
+        ("Am I married?", "I am married.", YES),
+        ("Do I want to see Malta?", "I want to see Malta some day.", YES),
+        ("我抽雪茄吗？", "我叔叔抽雪茄。", UNDECIDED),
+        ("我是兽医吗？", "我表哥是兽医。", UNDECIDED),
+        ("我表哥是兽医吗？", "我表哥是兽医。", YES),
+        ("我还在篮球队吗？", "我退出篮球队了。", NO),
+        ("我吃芒果过敏吗？", "我吃芒果不过敏。", NO),
+        ("我对芒果过敏吗？", "我对芒果过敏。", YES),
+        ("我有帆船吗？", "我想买一条帆船。", UNDECIDED),
+        ("我弹古筝吗？", "我以前弹古筝。", UNDECIDED),
+    ],
+)
+def test_yes_or_no_is_only_said_where_it_is_certain(question: str, text: str, verdict: bool | None) -> None:
+    assert decides_yes(question, text) is verdict
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,11 @@ from vault.reader.rules.answers import (
     FRAME,
     LONGEST_REPLY,
     Answer,
-    Clause,
     Passage,
     Quote,
     about,
     answer_question,
-    contradicts,
-    decides_yes,
     holds_number,
-    read_clauses,
 )
 from vault.reader.rules.calls import (
     Intent,
@@ -38,6 +34,7 @@ from vault.reader.rules.kinds import Statement, classify_semantic_type, is_quest
 from vault.reader.rules.questions import asks_for_list, asks_for_topics, speaks_of_self
 from vault.reader.rules.sentences import is_lead_in, sentences
 from vault.reader.rules.verbs import read_tag, read_verb
+from vault.reader.rules.verdicts import Clause, asks_yes_or_no, contradicts, decides_yes, read_clauses
 
 __all__ = [
     "FRAME",
@@ -55,6 +52,7 @@ __all__ = [
     "answer_question",
     "asks_for_list",
     "asks_for_topics",
+    "asks_yes_or_no",
     "chosen_statements",
     "classify_semantic_type",
     "confirms",

@@ -24,6 +24,7 @@ from vault.reader.rules.joins import find_links, split_question
 from vault.reader.rules.kinds import is_question
 from vault.reader.rules.questions import QuestionKind, QuestionParts, question_parts
 from vault.reader.rules.sentences import is_lead_in, sentences
+from vault.reader.rules.verdicts import decide_verdict
 
 COVERAGE_WEIGHT, KIND_WEIGHT, DENSE_WEIGHT, RANK_WEIGHT = 0.7, 0.15, 0.1, 0.05
 OF_ANOTHER = 0.5  # factor of a passage that somebody else said about themselves
@@ -80,13 +81,6 @@ _ASKER_SAID = re.compile(
     r"\bi\b[^.?!]{0,24}?\b(?:recommend|suggest|tell|told|say|said|mention|share|introduce)"
     r"|我[^，。？！?!]{0,8}?(?:推荐|告诉|提到|说|介绍|分享|问|咨询)"
 )
-_CALLED_OFF = re.compile(r"\b(?:off|cancel+ed)\W*$|取消")
-_NEGATION = re.compile(
-    r"\b(?:not|never|no longer|cannot|nobody|nothing|without|hardly)\b|n't\b|\bno\b|不(?!过|错|但|仅|久|少|断"
-    r"|同|管|如|好意思)|没(?!问题|关系|事)|从未|别|\b(?:hates?|dislikes?|detests?)\b|讨厌"
-)
-_CLAUSE = re.compile(r"[,;.!?，；。！？]| but |但是?|可是|不过")
-Clause = tuple[frozenset[str], bool]  # words, and whether it is negated
 _PAST = re.compile(r"\b(?:was|were|had|did)\b|\b\w+ed\b|了|过")
 
 
@@ -190,7 +184,7 @@ def _answer_asked(asked: QuestionParts, passages: Sequence[Passage], limit: int)
     if asked.is_list:
         return Answer(tuple(_choose_entries(asked, passages, ranked, limit)), ())
     chosen = _put_newest_first(_choose_quotes(ranked, limit, BESIDE_BEST * ranked[0].quote.match), passages)
-    verdict = _decide_verdict(asked, _newest_quote(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
+    verdict = _find_verdict(asked, chosen, passages) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
 
 
@@ -285,11 +279,17 @@ def _frame(text: str) -> frozenset[str]:
     return frozenset(term for term in content_terms(remove_times(text)) if not any(map(str.isdecimal, term)))
 
 
-def _newest_quote(chosen: Sequence[Quote], passages: Sequence[Passage]) -> str:
-    """Return the latest quote, or the best one if times are unknown."""
-    times = {passage.key: passage.time for passage in passages}
-    known = [(time, quote.text) for quote in chosen if (time := times.get(quote.key)) is not None]
-    return max(known, key=lambda pair: pair[0])[1] if len(known) == len(chosen) else chosen[0].text
+def _find_verdict(asked: QuestionParts, chosen: Sequence[Quote], passages: Sequence[Passage]) -> bool | None:
+    """Return the verdict of the latest quote that decides the question; None if none does or it is unclear which."""
+    by_key = {passage.key: passage for passage in passages}
+    decided = [
+        (passage.time, verdict)
+        for quote, passage in ((quote, by_key[quote.key]) for quote in chosen)
+        if (verdict := decide_verdict(asked, quote.text, passage.speaker, own=passage.own)) is not None
+    ]
+    times = [time for time, _ in decided if time is not None]
+    latest = {verdict for time, verdict in decided if len(times) < len(decided) or time == max(times)}
+    return latest.pop() if len(latest) == 1 else None
 
 
 def _answer_topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
@@ -430,43 +430,6 @@ def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) ->
     if asked.names and any(name in text or name in led or name == passage.speaker.casefold() for name in asked.names):
         return True
     return passage.own if asked.about_asker else not asked.names
-
-
-def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
-    """Return the answer to a yes-or-no question: yes if question and matching clause are both negated or neither."""
-    clauses = [part for part in _CLAUSE.split(evidence.casefold()) if part.strip()] or [evidence.casefold()]
-    words = frozenset(asked.terms)
-
-    def count_shared_words(clause: str) -> float:
-        spoken = sum(1.0 for concept in asked.concepts if concept.told.search(clause))
-        return spoken + len(words & base_forms(terms(clause)))
-
-    clause = max(clauses, key=count_shared_words)
-    return _is_negative(clause) == _is_negative(asked.text.casefold())
-
-
-def decides_yes(question: str, text: str) -> bool | None:
-    """Return the answer that a text gives to a yes-or-no question; None for other questions."""
-    asked = question_parts(question)
-    return _decide_verdict(asked, text) if asked.kind is QuestionKind.YES_NO else None
-
-
-def read_clauses(text: str) -> frozenset[Clause]:
-    """Return the words of each clause of a text, and whether it is negated. Never empty."""
-    parts = set(_CLAUSE.split(text.casefold()))
-    return frozenset((base_forms(terms(part)), _is_negative(part)) for part in parts)
-
-
-def contradicts(claim: str, clauses: frozenset[Clause]) -> bool:
-    """Return whether a clause with most words of a claim is negated and the claim is not, or vice versa."""
-    words, is_negative = base_forms(terms(claim)), _is_negative(claim.casefold())
-    most = max(len(words & clause) for clause, _ in clauses)
-    return most > 0 and any(is_other != is_negative for clause, is_other in clauses if len(words & clause) == most)
-
-
-def _is_negative(clause: str) -> bool:
-    """Return whether a clause is negated, or says that something is called off."""
-    return bool(_NEGATION.search(clause)) != bool(_CALLED_OFF.search(clause))
 
 
 def _cut_passage(asked: QuestionParts, text: str, longest: int = LONGEST_WHOLE) -> str:
