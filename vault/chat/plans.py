@@ -58,6 +58,7 @@ from vault.reader.rules import (
     is_question,
     memory_call,
     read_statements,
+    split_days,
     split_question,
 )
 from vault.reconciliation.corrections import is_current
@@ -224,7 +225,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
 def _list_part_queries(question: str, hits: Sequence[Hit]) -> list[str]:
     """Return what is searched for beside a question: each of those that it names side by side, the names of those whom
     it describes, or what fills the field of the profile or the group of facts that it asks for."""
-    if parts := split_question(question):
+    if parts := split_question(question) or split_days(question):
         return parts
     if group := asked_group(question):
         return [group.filling]
@@ -470,7 +471,8 @@ def _select_within_range(call: MemoryCall, hits: Sequence[Hit], now: datetime) -
     """For a question about a day or a week, keep the results of that time, if there are any. A day without a year is
     that day of any year.
     """
-    spans = time_ranges_of(call.rewritten, now)
+    parts = split_question(call.rewritten) or split_days(call.rewritten) or [call.rewritten]
+    spans = [span for part in parts for span in time_ranges_of(part, now)]
     likeliest = [span for span in spans if span.weight == max(other.weight for other in spans)]
     if not likeliest or likeliest[0].end - likeliest[0].start > SHORT_RANGE or asks_for_time(call.rewritten):
         return list(hits)

@@ -63,6 +63,15 @@ CONCEPTS = (
         r"\bhow old\b|\bage\b|多大(?:年纪|岁数)?|几岁|年龄",
         r"\bborn\b|出生|生于|\b(?:is|am|are) \d{1,2}\b|\byears? old\b|\bturned \w+\b|[一二三四五六七八九十\d]岁",
     ),
+    _concept(
+        "origin",
+        r"\bfrom$|\bhometown\b|哪[里儿]人|老家",
+        r"\b(?:is|am|are|'[ms]|comes?|came) (?:originally )?from\b|\bborn in\b"
+        r"|来自|[\u4e00-\u9fff]{2}人(?![\u4e00-\u9fff])",
+    ),
+    _concept(
+        "visit", r"\bbeen to\b|\bvisit\w*|\btravel+ed to\b|[去到]过", r"\b(?:went|trip|flew|drove) to\b|去了|玩了"
+    ),
     _concept("children", r"\b(?:child|children|kids?|sons?|daughters?)\b|孩子|儿子|女儿"),
     _concept("siblings", r"\b(?:siblings?|brothers?|sisters?)\b|姐姐|妹妹|哥哥|弟弟|兄弟姐妹"),
     _concept("mother", r"\b(?:mother|mum|mom)\b|妈妈|母亲|我妈"),

@@ -7,7 +7,7 @@ from tests.harness.cases import each_case
 from vault.embeddings.calibration import calibrate
 from vault.lexicon.tokens import language_of
 from vault.providers.sentence_encoder import SentenceEncoderEmbedder
-from vault.reader.rules import Answer, Passage, answer_question, decides_yes, split_question
+from vault.reader.rules import Answer, Passage, answer_question, decides_yes, split_days, split_question
 from vault.reader.rules.questions import QuestionKind, question_parts
 
 AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
@@ -134,6 +134,37 @@ def test_yes_or_no_follows_the_evidence(question: str, text: str, verdict: bool)
     assert (found.verdict, [quote.text for quote in found.quotes]) == (verdict, [text])
 
 
+@each_case(
+    ("question", "text"),
+    [
+        ("Which languages do I speak?", "I speak Maltese, Welsh and Farsi."),
+        ("Which instruments do I play?", "I play the bassoon in a quintet."),
+        ("What countries have I visited?", "I went to Chad and Fiji."),
+        ("Which cuisines can I cook?", "I can cook Persian and Basque food."),
+        ("我会说哪些语言？", "我会说波斯语和威尔士语。"),
+        ("我去过哪些国家？", "我去过乍得和斐济。"),
+        ("我养了哪些动物？", "我养了三只鸭和一匹马。"),
+    ],
+)
+def test_only_statement_about_a_question_is_quoted_without_its_word_for_the_kind(question: str, text: str) -> None:
+    assert list_quotes(question, passages_of(text, own=True)) == [text]
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("What did I mend on 2, 3 and 4 May?", ["2 May", "3 May", "4 May"]),
+        ("Where was I on June 8th and 9th?", ["8th June", "9th June"]),
+        ("5月2日、3日和4日我修了什么？", ["5月2日", "5月3日", "5月4日"]),
+        ("What did I mend on 2 May?", []),
+    ],
+)
+def test_days_of_one_month_are_asked_for_each(question: str, days: list[str]) -> None:
+    asked = split_days(question)
+    assert len(asked) == len(days)
+    assert all(day in part for day, part in zip(days, asked, strict=True))
+
+
 YES, NO, UNDECIDED = True, False, None
 
 
@@ -167,7 +198,7 @@ YES, NO, UNDECIDED = True, False, None
         ("我弹古筝吗？", "我以前弹古筝。", UNDECIDED),
     ],
 )
-def test_yes_or_no_is_only_said_where_it_is_certain(question: str, text: str, verdict: bool | None) -> None:
+def test_yes_or_no_is_answered_only_where_it_is_certain(question: str, text: str, verdict: bool | None) -> None:
     assert decides_yes(question, text) is verdict
 
 

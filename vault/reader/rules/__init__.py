@@ -29,7 +29,7 @@ from vault.reader.rules.extraction import (
     unstated_kind,
 )
 from vault.reader.rules.goals import find_touched_goal, may_touch_goal
-from vault.reader.rules.joins import find_links, split_question
+from vault.reader.rules.joins import find_links, split_days, split_question
 from vault.reader.rules.kinds import Statement, classify_semantic_type, is_question, statements
 from vault.reader.rules.questions import asks_for_list, asks_for_topics, speaks_of_self
 from vault.reader.rules.sentences import is_lead_in, sentences
@@ -75,6 +75,7 @@ __all__ = [
     "remove_correction",
     "sentences",
     "speaks_of_self",
+    "split_days",
     "split_question",
     "statements",
     "unstated_kind",

@@ -48,6 +48,9 @@ def load_answer_model() -> AnswerModel:
     return AnswerModel(stored["weights"], stored["bias"])
 
 
-def lead_of(values: Sequence[float], at: int) -> float:
-    """Return by how much a value is greater than the greatest of the others; 0 if there is no other."""
-    return values[at] - max((value for index, value in enumerate(values) if index != at), default=values[at])
+def lead_of(values: Sequence[float], at: int, unseen: float = 1.0) -> float:
+    """Return by how much a value is greater than the greatest of the others.
+
+    unseen: what the best of the others is taken to have, as a share of the value, where the search found only this one.
+    """
+    return values[at] - max((value for index, value in enumerate(values) if index != at), default=unseen * values[at])

@@ -31,6 +31,7 @@ OF_ANOTHER = 0.5  # factor of a passage that somebody else said about themselves
 WITHOUT_NEEDED = 0.6  # factor of a passage that holds nothing of what is asked for: a number, a reason, a place
 WITHOUT_VECTOR = 0.6  # nearness of a whole match that has no vector yet
 MATCH = FEATURES.index("match")
+UNSEEN_OF_LIST = 0.5  # the best of the passages that the search left out, as a share of the only one that it found
 LEADS = (FEATURES.index("match_lead"), FEATURES.index("lead"))
 WHOLE_MATCH = 0.85  # match from which a passage is quoted
 OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the passage holds
@@ -313,15 +314,16 @@ def describe_passages(asked: QuestionParts, passages: Sequence[Passage]) -> list
     shares = [passage.score / highest if highest > 0 else 0.0 for passage in stating]
     of_assistant = _ASSISTANT_SAID.search(asked.text) is not None
     of_asker = not of_assistant and _ASKER_SAID.search(asked.text) is not None
+    unseen = UNSEEN_OF_LIST if asked.is_list else 1.0
     described = []
     for at, (passage, leader) in enumerate(zip(stating, led, strict=True)):
         by_assistant = passage.speaker == ASSISTANT
         has_vector = passage.dense != 0
         features = {
             "match": matches[at],
-            "match_lead": lead_of(matches, at),
+            "match_lead": lead_of(matches, at, unseen),
             # What was said a moment ago has no vector yet, and its score lacks that part.
-            "lead": lead_of(shares, at) if has_vector else max(0.0, lead_of(shares, at)),
+            "lead": lead_of(shares, at, unseen) if has_vector else max(0.0, lead_of(shares, at, unseen)),
             "nearness": max(0.0, passage.dense) if has_vector else WITHOUT_VECTOR * matches[at],
             "context": passage.context,
             "length": log(len(passage.text) + 1),

@@ -92,7 +92,11 @@ _SUMMARISE = re.compile(
     r"(?P<listed_han>\S.*?)?(?:的(?:一切|所有|事情?|情况|信息|内容))?\W*$",
     re.IGNORECASE,
 )
-_ABOUT_ASKER = re.compile(r"\babout (?:me|myself|us)\b|我自己|关于我|(?:了解|记得|知道)我", re.IGNORECASE)
+_ABOUT_ASKER = re.compile(
+    r"\babout (?:me|myself|us)\b|\bhow old (?:am i|are we)\b|我(?:今年)?(?:多大|几岁)"
+    r"|我自己|关于我|(?:了解|记得|知道)我",
+    re.IGNORECASE,
+)
 _SUMMARY_VERB = re.compile(
     r"\b(?:know|remember|stored?|you (?:have|got)|have you got|tell me about|summari[sz]e|sum up|recap)\b"
     r"|知道|记得|了解|总结|概括|归纳|汇总"

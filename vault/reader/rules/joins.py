@@ -37,8 +37,20 @@ _WORD = re.compile(rf"{SPACED}+(?:['’]{SPACED}+)*|[\u4e00-\u9fff]+")
 _NAME = r"(?:[Mm]y \w{1,30}(?:['’]s \w{1,30})?|[A-Z]\w{0,30}(?:['’]s \w{1,30})?|\bI\b|\bme\b)"
 _RUN = re.compile(rf"\b{_NAME}(?:, {_NAME}){{0,4}},? and {_NAME}\b")
 _HAN_NAME = r"(?:[小老阿][\u4e00-\u9fff]|我(?:[爸妈哥姐弟妹]|女儿|儿子|老公|老婆)?|[\u4e00-\u9fff]{2,3})"
-_SIDE_BY_SIDE = re.compile(r",? and |, |[、和跟与]")
-_HAN_RUN = re.compile(rf"^{_HAN_NAME}(?:、{_HAN_NAME}){{0,4}}[和跟与、]{_HAN_NAME}(?=都|各|分别|谁)")
+_SIDE_BY_SIDE = re.compile(r",? and |, |[、，和跟与]")
+_HAN_RUN = re.compile(
+    rf"^{_HAN_NAME}(?:、{_HAN_NAME}){{0,4}}[和跟与、]{_HAN_NAME}(?=都|各|分别|谁|是|住|在|做|喜欢|爱|有|会|去|来|多大|几|叫|属)"
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_DAYS = rf"{_DAY}(?:, {_DAY}){{0,3}},? and {_DAY}"
+_MONTH = r"(?:jan|febr)uary|march|april|may|june|july|august|(?:septem|octo|novem|decem)ber"
+_DAY_RUN = re.compile(
+    rf"(?P<days>{_DAYS}) (?:of )?(?P<month>{_MONTH})\b|\b(?P<before>{_MONTH}) (?P<after>{_DAYS})\b", re.IGNORECASE
+)
+_HAN_DAY = r"\d{1,2}[日号]?"
+_HAN_DAY_RUN = re.compile(
+    rf"(?P<month>\d{{1,2}}月)(?P<days>{_HAN_DAY}(?:[、，]{_HAN_DAY}){{0,3}}[、，和跟与]\d{{1,2}}[日号])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +63,26 @@ class Link:
 
 
 def split_question(question: str) -> list[str]:
-    """Return the question once for each of those whom it names side by side, at most MOST_PARTS; else empty."""
+    """Return the question once for each of those that it names together, at most MOST_PARTS; else an empty list."""
     asked = question[:LONGEST_QUESTION]
     run = _RUN.search(asked) or _HAN_RUN.search(asked)
     if run is None:
         return []
     names = dict.fromkeys(_SIDE_BY_SIDE.split(run[0]))
     return [f"{asked[: run.start()]}{name}{asked[run.end() :]}" for name in names][:MOST_PARTS]
+
+
+def split_days(question: str) -> list[str]:
+    """Return the question once for each of the days that it names with one month, as in "2, 3 and 4 May"; else []."""
+    asked = question[:LONGEST_QUESTION]
+    if run := _DAY_RUN.search(asked):
+        month = run["month"] or run["before"]
+        days = [f"{day} {month}" for day in _SIDE_BY_SIDE.split(run["days"] or run["after"])]
+    elif run := _HAN_DAY_RUN.search(asked):
+        days = [f"{run['month']}{day.rstrip('日号')}日" for day in _SIDE_BY_SIDE.split(run["days"])]
+    else:
+        return []
+    return [f"{asked[: run.start()]}{day}{asked[run.end() :]}" for day in days][:MOST_PARTS]
 
 
 def find_links(question: str, passages: Sequence[tuple[str, str]]) -> list[Link]:

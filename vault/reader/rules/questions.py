@@ -10,6 +10,7 @@ from vault.lexicon.entities import entities
 from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, language_of
 from vault.lexicon.words import DULL_WORDS
+from vault.reader.rules.joins import split_days
 
 
 class QuestionKind(StrEnum):
@@ -45,7 +46,7 @@ _KINDS = (
         QuestionKind.COUNT,
         re.compile(r"\bhow (?:many|much|old|long|often|far|tall|high)\b|\brating\b|多少|多久|多大|多长|几(?!乎|天前)"),
     ),
-    (QuestionKind.WHERE, re.compile(r"\bwhere\b|哪[里裡儿]|何处|什么地方")),
+    (QuestionKind.WHERE, re.compile(r"\bwhere\b|哪[里裡儿](?!人)|何处|什么地方")),
     (QuestionKind.WHY, re.compile(r"\bwhy\b|为什么|為什麼|为何|怎么会")),
     (QuestionKind.WHO, re.compile(r"\bwho(?:m|se)?\b|谁|誰|哪位")),
     (
@@ -68,6 +69,13 @@ _LIST = re.compile(
     r"|哪(?:些|几(?!天|年|号|点|个月)|两|三)|都(?:有|是|叫|去过?|会|学|养|吃|用|喜欢)(?:过|了)?(?:些)?(?:谁|什么|哪)|谁和谁|分别"
     r"|(?:列出|说说|数数).{0,4}(?:所有|全部|我)|(?:所有|全部)的?|(?:几|多少)(?:个(?!月|小时)|位|只|种|家|门|本)"
 )
+# The kind of thing that is asked for, which an answer seldom names: "I speak Dutch" has no word for languages.
+_NOUN = r"(?!(?:do|does|did|have|has|had|is|are|am|was|were|can|could|will|would|should|i|we|you|my|our)\b)\w+"
+_ASKED_KIND = re.compile(
+    rf"\b(?:which|what)(?: {_NOUN})? (?P<en>{_NOUN})"
+    r"(?= (?:do|does|did|have|has|had|can|could|will|would|should|i|we)\b)"
+    r"|哪(?:些|几[种门个家只本部国]?|[种门家只本部])(?P<zh>[\u4e00-\u9fff]{1,4})$"
+)
 _OF_A_DAY = re.compile(r"\b(?:what|anything|plans?|free|busy|calendar|schedule)\b|什么|啥|安排|计划|日程|有空|有事")
 _PLANS = re.compile(
     r"\b(?:what(?:'s)?|anything|do|does|did|is|are|am|was|were|have|has|had|will|be|going|on|planned|plans?|scheduled?"
@@ -81,7 +89,8 @@ _PRONOUNS = tuple("我你您咱")  # at the beginning of what looks like a name
 _PARTICLES = re.compile("[的了呢]|[我你您咱]们?")
 _LIGHT_WORDS = (
     "待 呆 去 要 办 人 来 是 会 多 在 do did happen use used have had go make made get name call type kind thing work "
-    "somebody someone anything else one old many much long now still"
+    "somebody someone anything else one old many much long now still before previously formerly "
+    "以前 之前 从前 原来 过去 曾经"
 )
 _LIGHT = base_forms([*_LIGHT_WORDS.split(), *sorted(DULL_WORDS)])
 
@@ -109,7 +118,7 @@ def asks_for_topics(question: str) -> bool:
 
 def asks_for_list(question: str) -> bool:
     """Return whether a question asks for all of several: "which languages do I speak?", 我会哪些语言？"""
-    return _LIST.search(_fold_question(question)) is not None
+    return _LIST.search(_fold_question(question)) is not None or bool(split_days(question))
 
 
 def speaks_of_self(text: str) -> bool:
@@ -134,7 +143,8 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     for name in names:
         rest = rest.replace(name, " ")
     rest = _PARTICLES.sub(" ", rest)
-    weights = {term: LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in base_forms(content_terms(rest))}
+    light = _LIGHT | _find_asked_kind(bare)
+    weights = {term: LIGHT_WEIGHT if term in light else 1.0 for term in base_forms(content_terms(rest))}
     return QuestionParts(
         text=folded,
         kind=kind,
@@ -145,6 +155,12 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
         is_english=language_of(question) == "en",
         is_list=asks_for_list(question),
     )
+
+
+def _find_asked_kind(bare: str) -> frozenset[str]:
+    """Return the terms of the kind of thing that a question asks for."""
+    found = _ASKED_KIND.search(bare)
+    return base_forms(content_terms(found["en"] or found["zh"])) if found else frozenset()
 
 
 def _asks_for_day(folded: str) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a text answers a yes-or-no question with yes or with no, or does not decide it. Pure.
+"""Verdicts: yes or no as the answer of a text to a question, where it gives one. Pure.
 
 A verdict is only given where it is certain: the clause has what the question names, is about the same person, and says
 what is, not what was, may be or is wished.
