@@ -34,7 +34,11 @@ _PATTERNS = (
         r"\bi was born in (?:[a-z]+ )?(?P<value>(?:19|20)\d\d)",
         r"我(?:出生[于在]|是)?(?:(?<=[于在是])(?P<chinese>(?:19|20)\d\d)年|(?P<born>(?:19|20)\d\d)年[^，。]{0,8}出?生)",
     ),
-    ("age", r"\bi(?:'m| am) (?P<value>\d{1,3}) years? old", r"我今年(?P<chinese>\d{1,3})岁"),
+    (
+        "age",
+        r"\bi(?:'m| am|(?: just)? turned) (?P<value>\d{1,3})(?= years? old| now\b|[.,;!?]|$)",
+        r"我(?:今年|现在|已经|刚满)*(?P<chinese>\d{1,3}|[一二三四五六七八九十百]{1,5})岁",
+    ),
     (
         "gender",
         r"\bi(?:'m| am) an? (?P<value>woman|man|girl|boy)\b",
