@@ -20,7 +20,8 @@ from safetensors.torch import load, save
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
 from memos_engine.caches import Unreadable, read_metadata
-from memos_engine.model import BadRequest, Cancelled, Model
+from memos_engine.composition import Cancelled
+from memos_engine.model import BadRequest, Model
 
 FORMAT = "memos-lora-1"
 IGNORED = -100  # label of tokens that are not learned

@@ -27,7 +27,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memos_engine import adapters
 from memos_engine.adapters import Pair, Progress, examine, load_adapter, read_recipe, train
 from memos_engine.caches import TooLarge, Unreadable, decode_cache
-from memos_engine.model import BadRequest, Cancelled, Model, Reply, Request
+from memos_engine.composition import Cancelled
+from memos_engine.model import BadRequest, Model, Reply, Request
 
 logger = logging.getLogger(__name__)
 NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -35,6 +36,8 @@ MOST_JSON = 8 * 1024 * 1024
 RETRY_SECONDS = 5
 MOST_TRAININGS = 16  # that are remembered, with their results
 CAPABILITIES = ("complete", "prefix_cache", "kv_inject", "adapter_serve", "adapter_train")
+KV_COMPOSE = "kv_compose"  # where the model's keys can be moved
+MOST_AGAIN = 1024  # tokens of a moved cache that are read again
 
 
 class Busy(Exception):
@@ -147,6 +150,7 @@ def make_app(engine: Engine) -> Starlette:
         ("GET", "/v1/models", _models),
         ("POST", "/v1/chat/completions", _chat),
         ("POST", "/v1/measure", _measure),
+        ("POST", "/v1/measure/composition", _measure_composition),
         ("GET", "/v1/caches", _caches_list),
         ("POST", "/v1/caches/{name}", _cache_build),
         ("PUT", "/v1/caches/{name}", _cache_load),
@@ -206,7 +210,7 @@ async def _models(engine: Engine, _: HttpRequest) -> Response:
         "created": 0,
         "owned_by": "memos-engine",
         "fingerprint": model.fingerprint,
-        "capabilities": CAPABILITIES,
+        "capabilities": (*CAPABILITIES, KV_COMPOSE) if model.can_move else CAPABILITIES,
         "context": model.longest,
         "dtype": str(model.dtype).removeprefix("torch."),
         "bytes_per_token": model.bytes_per_token,
@@ -265,6 +269,24 @@ async def _measure(engine: Engine, http: HttpRequest) -> Response:
     given = await _read_json(http)
     context, query = _whole(given, "context"), _whole(given, "query")
     return JSONResponse(await engine.run(lambda: engine.model.measure(context, query)))
+
+
+async def _measure_composition(engine: Engine, http: HttpRequest) -> Response:
+    """Compare prompts of moved caches with the full prompt."""
+    given = await _read_json(http)
+    blocks, agains = given.get("blocks"), given.get("again")
+    system, whole, question = (given.get(part) for part in ("system", "text", "question"))
+    if not (isinstance(system, str) and isinstance(whole, str) and isinstance(question, str)):
+        raise BadRequest("system, text and question are texts")
+    if not isinstance(blocks, list) or len(blocks) < 2 or not all(isinstance(block, str) for block in blocks):
+        raise BadRequest("blocks is a list of two texts or more")
+    if not isinstance(agains, list) or not 1 <= len(agains) <= 8:
+        raise BadRequest("again is a list of numbers")
+    again = [_whole({"again": number}, "again", least=0) for number in agains]
+    most = _whole(given, "max_tokens", 32)
+    return JSONResponse(
+        await engine.run(lambda: engine.model.measure_composition(system, (blocks, whole), question, again, most))
+    )
 
 
 async def _caches_list(engine: Engine, _: HttpRequest) -> Response:
@@ -444,8 +466,20 @@ def _read_chat(engine: Engine, given: dict[str, Any]) -> Request:
         seed=_whole(given, "seed", 0, least=0),
         names=names,
         adapter=adapter,
-        salt=str(given.get("cache_salt") or ""),
+        salt=str(given.get("cache_salt") or "").partition("\n")[0],
+        moved=_read_moved(given, names),
     )
+
+
+def _read_moved(given: dict[str, Any], names: list[str]) -> list[tuple[str, int]]:
+    """Return the caches of a request that may stand elsewhere than at the head of the prompt. Raises BadRequest."""
+    moved = given.get("moved") or []
+    if not isinstance(moved, list) or not all(isinstance(each, dict) and each.get("name") in names for each in moved):
+        raise BadRequest("moved is a list of caches that the request names")
+    read = [(str(each["name"]), _whole(each, "again", 0, least=0)) for each in moved]
+    if any(again > MOST_AGAIN for _, again in read):
+        raise BadRequest(f"again is a number up to {MOST_AGAIN}")
+    return read
 
 
 def _read_messages(given: dict[str, Any]) -> list[dict[str, str]]:

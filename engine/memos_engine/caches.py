@@ -186,8 +186,8 @@ class CacheStore:
             return self._held[best].cache.crop(length)
 
     def forget(self, salt: str | None = None) -> int:
-        """Drop the prefixes of a salt, or all. Return their number."""
-        return self._drop(lambda key, _: bool(key.number) and salt in {None, key.label})
+        """Drop the prefixes of a salt, also those with moved caches, or all. Return their number."""
+        return self._drop(lambda key, _: bool(key.number) and salt in {None, key.label.partition("\n")[0]})
 
     def forget_adapter(self, adapter: str) -> None:
         """Drop all caches that were made with an adapter."""

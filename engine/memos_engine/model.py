@@ -17,11 +17,18 @@ from jinja2 import TemplateError
 from tokenizers.decoders import DecodeStream
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, GgufConfig
 
-from memos_engine.caches import Cache, CacheStore, decode_cache
+from memos_engine.caches import Cache, CacheStore, count_common, decode_cache
+from memos_engine.composition import (
+    CHUNK,
+    Cancelled,
+    can_move,
+    find_frequencies,
+    find_runs,
+    prefill_composed,
+)
 
 NAME = "SmolLM2-135M-Instruct"
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
-CHUNK = 512  # tokens of one step of a prefill: between two, a call can end
 MARK = "\ue000"  # stands for what follows a beginning
 HASHED_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
@@ -30,13 +37,11 @@ class BadRequest(Exception):
     """A request that this model cannot serve."""
 
 
-class Cancelled(Exception):
-    """The client has left or has cancelled the work, so its result is not needed."""
-
-
 @dataclass(frozen=True)
 class Request:
-    """A call for a reply. names: of the caches that it may use; salt: of the prefixes that it shares."""
+    """A call for a reply. names: of the caches that it may use; salt: of the prefixes that it shares; moved: the names
+    of those caches that may stand elsewhere than at the head, each with the number of its first tokens that are read
+    again."""
 
     messages: Sequence[Mapping[str, str]] = field(repr=False)
     most_tokens: int = 512
@@ -45,14 +50,22 @@ class Request:
     names: Sequence[str] = ()
     adapter: str = ""
     salt: str = ""
+    moved: Sequence[tuple[str, int]] = ()
+
+    @property
+    def prefix_label(self) -> str:
+        """Return the salt of its prefixes: one with moved caches is not the full prompt, and serves no other."""
+        return self.salt + "".join(f"\n{again} {name}" for name, again in self.moved)
 
 
 @dataclass
 class Reply:
-    """Counts of tokens and times in seconds; complete after the last piece."""
+    """Counts of tokens and times in seconds; complete after the last piece. moved_tokens: of the cached ones, those of
+    moved caches."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    moved_tokens: int = 0
     completion_tokens: int = 0
     finish: str = "length"
     prompt_seconds: float = 0.0
@@ -112,6 +125,8 @@ class Model:
         self.longest: int = self.config.max_position_embeddings
         self.caches = CacheStore(budget)
         self.bytes_per_token = 2 * sum(heads * size for heads, size in self.shapes) * self.dtype.itemsize
+        self.frequencies = find_frequencies(self.model)
+        self.can_move = can_move(self.model, self.config, self.frequencies)
         self.ends = {self.tokenizer.eos_token_id, *_list_ends(self.model.generation_config.eos_token_id)}
 
     def load_base(self) -> Any:
@@ -182,11 +197,15 @@ class Model:
         """Yield the text of a reply in pieces, and fill `reply`. Raises BadRequest; Cancelled."""
         begun = time.monotonic()
         ids = self.encode(request.messages)
-        found = self.caches.find(ids[:-1], adapter=request.adapter, salt=request.salt, names=request.names)
+        label = request.prefix_label
+        found = self.caches.find(ids[:-1], adapter=request.adapter, salt=label, names=request.names)
+        moved = [(self.caches.get(name, request.adapter), again) for name, again in request.moved]
         reply.prompt_tokens, reply.cached_tokens = len(ids), len(found.ids) if found else 0
         stream, random = DecodeStream(skip_special_tokens=True), torch.Generator(self.device).manual_seed(request.seed)
         with torch.inference_mode(), self.use_adapter(request.adapter):
-            past, logits = self.prefill(ids, found, cancelled)
+            loaded = [(cache, again) for cache, again in moved if cache is not None]
+            past, logits, reply.moved_tokens = self.compose(ids, found, loaded, cancelled)
+            reply.cached_tokens += reply.moved_tokens
             reply.prompt_seconds = time.monotonic() - begun
             known = list(ids)
             for step in range(min(request.most_tokens, self.longest - len(ids))):
@@ -205,7 +224,24 @@ class Model:
                     input_ids=torch.tensor([[token]], device=self.device), past_key_values=past, use_cache=True
                 ).logits[0, -1]
                 known.append(token)
-        self.caches.remember(keep_cache(known, past), adapter=request.adapter, salt=request.salt)
+        self.caches.remember(keep_cache(known, past), adapter=request.adapter, salt=label)
+
+    def compose(
+        self,
+        ids: Sequence[int],
+        cached: Cache | None,
+        moved: Sequence[tuple[Cache, int]],
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> tuple[DynamicCache, torch.Tensor, int]:
+        """Read a prompt with caches that stand elsewhere in it. Return the cache of all, the logits after the last, and
+        the number of tokens that were moved: none, where the model's keys cannot be. Raises Cancelled.
+        """
+        begin = len(cached.ids) if cached else 0
+        runs = find_runs(ids[:-1], begin, moved) if self.can_move and moved else []
+        if not runs or self.frequencies is None:
+            return *self.prefill(ids, cached, cancelled), 0
+        past, logits = prefill_composed(self.model, self.config, self.frequencies, ids, cached, runs, cancelled)
+        return past, logits, sum(run.length for run in runs)
 
     def measure(self, context: int, query: int) -> dict[str, float]:
         """Return seconds to build a cache of `context` tokens, to copy it, and to the first token of a query after
@@ -222,6 +258,46 @@ class Model:
             times["text_seconds"], _ = _time(lambda: self.prefill(ids))
             times["cache_seconds"], _ = _time(lambda: self.prefill(ids, cache))
         return {"context": context, "query": query, "bytes": cache.size, **times}
+
+    def measure_composition(
+        self, system: str, texts: tuple[Sequence[str], str], question: str, agains: Sequence[int], most_tokens: int
+    ) -> dict[str, Any]:
+        """Compare the full prompt of blocks and a question with prompts of caches of single blocks, of which all but
+        the first are moved. texts: of each block as its cache is made, and of all as the prompt has them; agains:
+        tokens of each block that are read again.
+
+        kl: of the distributions of the first token (Kullback-Leibler, from the full prompt's, in nats); without: the
+        same without any block.
+        """
+        if not self.can_move:
+            raise BadRequest("the keys of this model cannot be moved")
+        blocks, whole = texts
+        ids = self.encode(_make_prompt(system, whole + question))
+        with torch.inference_mode(), self.use_adapter(""):
+            caches = [self.build_cache(self.encode_beginning(_make_prompt(system, block))) for block in blocks]
+            head = caches[0].crop(count_common(caches[0].ids, ids))
+            seconds, (past, logits) = _time(lambda: self.prefill(ids))
+            _, lonely = self.prefill(self.encode(_make_prompt(system, question)))
+            rows = []
+            full = self._continue(len(ids), past, logits, most_tokens)
+            for again in agains:
+                took, (past, other, moved) = _time(
+                    lambda again=again: self.compose(ids, head, [(cache, again) for cache in caches[1:]])
+                )
+                reply = self._continue(len(ids), past, other, most_tokens)
+                rows.append(
+                    {"again": again, "kl": _diverge(logits, other), "reply": reply, "seconds": took, "moved": moved}
+                )
+        return {"tokens": len(ids), "seconds": seconds, "reply": full, "without": _diverge(logits, lonely), "rows": rows}
+
+    def _continue(self, count: int, past: DynamicCache, logits: torch.Tensor, most_tokens: int) -> str:
+        """Return the likeliest reply after a prompt of `count` tokens."""
+        tokens: list[int] = []
+        while len(tokens) < min(most_tokens, self.longest - count) and (token := int(logits.argmax())) not in self.ends:
+            tokens.append(token)
+            step = torch.tensor([[token]], device=self.device)
+            logits = self.model(input_ids=step, past_key_values=past, use_cache=True).logits[0, -1]
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
 
     @property
     def like(self) -> torch.Tensor:
@@ -243,6 +319,16 @@ def keep_cache(ids: Sequence[int], past: DynamicCache) -> Cache:
     """Return what a pass through the model has read as a cache."""
     layers = tuple((layer.keys, layer.values) for layer in past.layers)
     return Cache(tuple(ids)[: layers[0][0].shape[2]], layers)
+
+
+def _make_prompt(system: str, text: str) -> list[dict[str, str]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": text}]
+
+
+def _diverge(full: torch.Tensor, other: torch.Tensor) -> float:
+    """Return the Kullback-Leibler divergence of two distributions, in nats."""
+    known, guessed = (torch.log_softmax(logits.double(), -1) for logits in (full, other))
+    return float((known.exp() * (known - guessed)).sum())
 
 
 def _choose_token(logits: torch.Tensor, temperature: float, random: torch.Generator) -> int:

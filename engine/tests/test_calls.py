@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from memos_engine.app import Engine
-from memos_engine.model import Cancelled, Model, Reply, Request
+from memos_engine.composition import Cancelled
+from memos_engine.model import Model, Reply, Request
 from memos_engine.settings import SettingsError, read_settings
 from starlette.testclient import TestClient
 
