@@ -1,6 +1,7 @@
 """KV caches beside text: seconds to the first token of a query after a context, as the paper's table has them.
 
 MemOS, arXiv 2507.03724, table of KV-based memory acceleration: build, first token with and without, by context × query.
+Then prompts of caches that were made apart, beside the full prompt.
 """
 
 from collections.abc import Sequence
@@ -9,15 +10,23 @@ from typing import Any
 
 from benchmarks.client import BenchmarkError
 from benchmarks.tables import markdown
+from vault.conversion.quality import MOVED, measure_quality
 from vault.forms.costs import measure_costs
 from vault.forms.rules import choose_form
+from vault.providers.engines import InferenceEngine
 from vault.providers.registry import engine
 
 CONTEXTS, QUERIES = (256, 1_024, 2_048), (32, 167)  # tokens
 ROUNDS = 3
+MEMORIES = (4, 10)  # a cache each, put together
 
 
-def kv(contexts: Sequence[int] = CONTEXTS, queries: Sequence[int] = QUERIES, rounds: int = ROUNDS) -> dict[str, Any]:
+def kv(
+    contexts: Sequence[int] = CONTEXTS,
+    queries: Sequence[int] = QUERIES,
+    rounds: int = ROUNDS,
+    memories: Sequence[int] = MEMORIES,
+) -> dict[str, Any]:
     """Measure the engine of MEMOS_LLM_ENGINE; of several rounds the fastest counts, as other work only slows them."""
     runs_in = engine()
     if runs_in is None:
@@ -44,11 +53,30 @@ def kv(contexts: Sequence[int] = CONTEXTS, queries: Sequence[int] = QUERIES, rou
                     "chosen": str(choice.form),
                 }
             )
-    return {"model": model.name, "fingerprint": model.fingerprint, "costs": asdict(costs), "rows": rows}
+    compositions = [_compose(runs_in, count) for count in memories] if model.is_movable else []
+    figures = {"model": model.name, "fingerprint": model.fingerprint, "costs": asdict(costs)}
+    return {**figures, "rows": rows, "compositions": compositions}
+
+
+def _compose(runs_in: InferenceEngine, memories: int) -> dict[str, Any]:
+    """Return the quality of each composition with a number of caches of one memory each."""
+    found = measure_quality(runs_in, memories)
+    moved = {str(choice): asdict(row) for choice, row in found.moved.items()}
+    return {"memories": memories, "without": found.without, "tokens": found.tokens, "full": asdict(found.full), **moved}
 
 
 def kv_table(figures: dict[str, Any]) -> str:
     headers = ["context, query", "MB", "build s", "copy s", "first token as text s", "as cache s", "saving", "chosen"]
     parts = ("megabytes", "build", "copy", "text", "cache", "saving", "chosen")
     rows = [[f"{row['context']}, {row['query']}", *(row[part] for part in parts)] for row in figures["rows"]]
-    return f"{figures['model']}\n\n{markdown(headers, rows)}"
+    table = f"{figures['model']}\n\n{markdown(headers, rows)}"
+    composed = [
+        [f"{found['memories']}, {name}", *(found[name][part] for part in ("kl", "same", "right", "moved", "seconds"))]
+        for found in figures["compositions"]
+        for name in ("full", *map(str, MOVED))
+    ]
+    composed += [
+        [f"{found['memories']}, no memories", found["without"], "", "", "", ""] for found in figures["compositions"]
+    ]
+    headers = ["memories, composition", "KL", "same replies", "right replies", "tokens moved", "first token s"]
+    return f"{table}\n\n{markdown(headers, composed)}" if composed else table

@@ -30,6 +30,21 @@ class MemoryType(StrEnum):
     PARAMETER = "parameter"
 
 
+class Composition(StrEnum):
+    """The ways in which a cache enters a prompt where another one stands at the head: not at all, or with its keys
+    rotated to its place, and with its first tokens read again there."""
+
+    EXACT = "exact"
+    ROTATED = "rotated"
+    RECOMPUTE_12 = "rotated+recompute(12)"
+    RECOMPUTE_32 = "rotated+recompute(32)"
+
+    @property
+    def recomputed(self) -> int:
+        """Return the number of tokens that are read again."""
+        return {Composition.RECOMPUTE_12: 12, Composition.RECOMPUTE_32: 32}.get(self, 0)
+
+
 class Layer(StrEnum):
     SHORT_TERM = "short_term"
     MID_TERM = "mid_term"

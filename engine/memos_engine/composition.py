@@ -80,8 +80,9 @@ def rotate_keys(keys: torch.Tensor, shift: int, frequencies: torch.Tensor) -> to
 
 def find_frequencies(model: Any) -> torch.Tensor | None:
     """Return the frequencies of a model's RoPE, or None if it has none, or several."""
-    found = [module.inv_freq for module in model.modules() if isinstance(getattr(module, "inv_freq", None), torch.Tensor)]
-    return found[0] if len(found) == 1 else None
+    found = [getattr(module, "inv_freq", None) for module in model.modules()]
+    tensors = [each for each in found if isinstance(each, torch.Tensor)]
+    return tensors[0] if len(tensors) == 1 else None
 
 
 @torch.inference_mode()

@@ -288,7 +288,13 @@ class Model:
                 rows.append(
                     {"again": again, "kl": _diverge(logits, other), "reply": reply, "seconds": took, "moved": moved}
                 )
-        return {"tokens": len(ids), "seconds": seconds, "reply": full, "without": _diverge(logits, lonely), "rows": rows}
+        return {
+            "tokens": len(ids),
+            "seconds": seconds,
+            "reply": full,
+            "without": _diverge(logits, lonely),
+            "rows": rows,
+        }
 
     def _continue(self, count: int, past: DynamicCache, logits: torch.Tensor, most_tokens: int) -> str:
         """Return the likeliest reply after a prompt of `count` tokens."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 import torch
 from memos_engine.caches import Cache, count_common
 from memos_engine.composition import find_runs, prefill_composed, rotate_keys

@@ -29,7 +29,8 @@ from vault.conversion.services import (
 )
 from vault.forms.selectors import FormView, form_get, forms_list
 from vault.forms.services import FormChanges, form_approve, form_remove, form_text, form_update
-from vault.vocabulary import MemoryType
+from vault.namespaces.mounts import LONGEST_TASK
+from vault.vocabulary import Composition, MemoryType
 
 KINDS = [MemoryType.ACTIVATION, MemoryType.PARAMETER]
 
@@ -47,7 +48,16 @@ class ConversionInput(StrictSerializer):
 
 class FormChangesInput(StrictSerializer):
     persona = make_label_field(allow_null=True, help_text="Id or name: mounted there; null for nowhere.")
+    task = serializers.CharField(
+        required=False, allow_blank=True, max_length=LONGEST_TASK, help_text="As in X-Memory-Task; empty for none."
+    )
     pinned = serializers.BooleanField(required=False, help_text="It leaves the engine's memory last.")
+    composition = serializers.ChoiceField(
+        choices=list(Composition),
+        required=False,
+        help_text="Of a cache where another one stands at the head. `exact`: it is left out. `rotated`: its keys are "
+        "turned to its place. `rotated+recompute(k)`: its first k tokens are read again, too.",
+    )
 
 
 class EstimateSchema(Schema):
@@ -82,7 +92,13 @@ class FormSchema(Schema):
     seconds = RoundedField(help_text="Of its making.")
     parents = serializers.ListField(child=serializers.UUIDField())
     persona = NamedSchema(allow_null=True, help_text="On which it is mounted.")
+    task = serializers.CharField(help_text="On which it is mounted, too; empty for none.")
     pinned = serializers.BooleanField(source="is_pinned")
+    composition = serializers.ChoiceField(choices=list(Composition))
+    quality = serializers.JSONField(
+        help_text="Of each composition with this model, as measured with invented facts: `kl`, the divergence of the "
+        "first token from the full prompt's, and `same`, the share of equal replies. Empty if it was not measured."
+    )
     stale = serializers.BooleanField(
         source="is_stale", help_text="A parent was changed since: it is not used any more."
     )
@@ -155,12 +171,14 @@ class MemoryFormView(ApiView):
 
     @of_memories("forms_update", FormSchema, request=FormChangesInput, may=[404, 409, 423])
     def patch(self, request: Request, form_id: UUID) -> FormView:
-        """Mount a cache or an approved adapter on a persona, unmount it, or pin it."""
+        """Mount a cache or an approved adapter on a persona or a task, unmount or pin it, or choose its composition."""
         actor = self.actor()
         body = self.read_body(lambda: form_get(actor=actor, form_id=form_id))
         changes = FormChanges(
             persona_id=_find_persona(actor, body["persona"]) if "persona" in body else UNSET,
+            task=body.get("task", UNSET),
             is_pinned=body.get("pinned", UNSET),
+            composition=Composition(body["composition"]) if "composition" in body else UNSET,
         )
         return form_update(actor=actor, form_id=form_id, changes=changes)
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from governance.database import release_connection
 from vault.chat.plans import TurnPlan
@@ -10,7 +10,7 @@ from vault.chat.rules import phrase
 from vault.endpoints.rules import Price, PricedModel
 from vault.forms.payloads import salt_of
 from vault.forms.rules import Form, FormChoice
-from vault.forms.services import adapter_load, block_choose
+from vault.forms.services import adapter_load, blocks_choose
 from vault.providers.ports import (
     ChatMessage,
     ChatRole,
@@ -28,11 +28,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answering:
-    """The source of the following text. model: None for quotes; failed: models that failed before their first word."""
+    """The source of the following text. model: None for quotes; failed: models that failed before their first word.
+    adapter: the choice to use it, if there is one; blocks: the choice for each block of the prompt."""
 
     model: PricedModel | None = None
     failed: tuple[str, ...] = ()
-    choice: FormChoice | None = None  # of the block of the prompt
+    adapter: FormChoice | None = None
+    blocks: tuple[FormChoice, ...] = ()
+
+    @property
+    def has_adapter(self) -> bool:
+        """Return whether an adapter answers, in place of the prompt."""
+        return self.adapter is not None and self.adapter.form is Form.ADAPTER
 
     @property
     def price(self) -> Price:
@@ -57,10 +64,10 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
         try:
             release_connection()  # a model may take minutes; others need the connection
             is_engine = runs_in_engine(model.llm)
-            choice = _choose(plan, is_engine=is_engine)
-            for piece in _model_pieces(plan, model, _use_of(plan, choice) if is_engine else None):
+            answering = _choose(plan, Answering(model, tuple(failed)), is_engine=is_engine)
+            for piece in _model_pieces(plan, model, _use_of(plan, answering) if is_engine else None):
                 if not has_begun:
-                    yield Answering(model, tuple(failed), choice)
+                    yield answering
                 has_begun = True
                 yield piece
         except ProviderUnavailable as failure:
@@ -75,21 +82,30 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
         yield TextDelta(f"\n{line}" if number else line)
 
 
-def _use_of(plan: TurnPlan, choice: FormChoice | None) -> EngineUse:
+def _use_of(plan: TurnPlan, answering: Answering) -> EngineUse:
     """Return what the installation's engine may use for this request and no other."""
-    form = choice.form if choice else Form.TEXT
-    caches = (plan.block.handle,) if plan.block and form is Form.CACHE else ()
-    adapter = plan.adapter.handle if plan.adapter and form is Form.ADAPTER else ""
-    return EngineUse(caches=caches, adapter=adapter, salt=salt_of(plan.actor.tenant_id))
+    salt = salt_of(plan.actor.tenant_id)
+    if plan.adapter and answering.has_adapter:
+        return EngineUse(adapter=plan.adapter.handle, salt=salt)
+    used = [
+        (place, block)
+        for place, (block, choice) in enumerate(zip(plan.blocks, answering.blocks, strict=True))
+        if choice.form is Form.CACHE
+    ]
+    return EngineUse(
+        caches=tuple(block.handle for _, block in used),
+        moved=tuple((block.handle, block.composition.recomputed) for place, block in used if place),
+        salt=salt,
+    )
 
 
-def _choose(plan: TurnPlan, *, is_engine: bool) -> FormChoice | None:
-    """Return the form of what is mounted: an adapter that knows all that was found, else the block. None without."""
+def _choose(plan: TurnPlan, answering: Answering, *, is_engine: bool) -> Answering:
+    """Choose the form of what is mounted: an adapter that knows all that was found, else each of the blocks."""
     if plan.adapter is not None:
-        choice = adapter_load(plan.adapter, is_engine=is_engine)
-        if choice.form is Form.ADAPTER or plan.block is None:
-            return choice
-    return block_choose(plan.block, is_engine=is_engine) if plan.block else None
+        answering = replace(answering, adapter=adapter_load(plan.adapter, is_engine=is_engine))
+    if answering.has_adapter:
+        return answering
+    return replace(answering, blocks=blocks_choose(plan.blocks, is_engine=is_engine))
 
 
 def _model_pieces(plan: TurnPlan, model: PricedModel, use: EngineUse | None) -> Iterator[TextDelta | Completion]:

@@ -36,7 +36,7 @@ from vault.chat.selectors import Citation, Retrieved, Unused
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
-from vault.forms.selectors import Block, MountedAdapter, adapter_for_turn, block_for_turn
+from vault.forms.selectors import Block, MountedAdapter, adapter_for_turn, blocks_for_turn
 from vault.layers.own_facts import asked_group, belongs_to
 from vault.layers.persona import profile_read
 from vault.layers.persona_scope import is_own_memory
@@ -105,7 +105,7 @@ class TurnPlan:
     retrieved: tuple[Retrieved, ...] = ()
     stable: tuple[Evidence, ...] = ()  # of the working set, for a model: profile and pinned memories
     preloaded: tuple[Evidence, ...] = ()
-    block: Block | None = None  # mounted on the persona or the agent, at the head of the prompt
+    blocks: tuple[Block, ...] = ()  # mounted on the persona, the agent or the task, at the head of the prompt
     in_block: tuple[Evidence, ...] = ()
     adapter: MountedAdapter | None = None  # that was trained on all memories that were found
 
@@ -179,8 +179,8 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     fitting = [hit for hit in about if hit.view.cube.id not in closed]
     within = _select_within_range(call, fitting, now)
     usable = put_messages(actor, within, hits, closed)
-    block = _load_block(actor, asked, closed)
-    mounted = [WorkingItem(view, "mounted", 1.0, BLOCK) for view in (block.views if block else ())]
+    blocks = _load_blocks(actor, asked, closed)
+    mounted = [WorkingItem(view, "mounted", 1.0, BLOCK) for block in blocks for view in block.views]
     held = _load_working_set(actor, asked, _collect_ids(usable), closed, now)
     held = [*mounted, *(item for item in held if item.view.cube.id not in {each.view.cube.id for each in mounted})]
     goal = _find_goal(actor, asked, call)
@@ -199,7 +199,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         goal=evidence[str(goal.view.cube.id)] if goal else None,
         stable=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == STABLE),
         preloaded=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == WORKING),
-        block=block,
+        blocks=blocks,
         adapter=_find_adapter(actor, asked, usable),
         in_block=tuple(evidence[str(item.view.cube.id)] for item in mounted),
         asked=call.rewritten,
@@ -311,10 +311,10 @@ def _load_working_set(
     return [item for item in items if item.view.cube.id not in closed and is_current(_hold(item), now)]
 
 
-def _load_block(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID]) -> Block | None:
-    """Return the mounted block, unless a memory of it is not to be used: then what is left is found by the search."""
-    block = block_for_turn(actor=actor) if asked.models else None
-    return None if block is None or closed & {view.cube.id for view in block.views} else block
+def _load_blocks(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID]) -> tuple[Block, ...]:
+    """Return the mounted blocks without a memory that is not to be used: what is left of others, the search finds."""
+    blocks = blocks_for_turn(actor=actor) if asked.models else ()
+    return tuple(block for block in blocks if not closed & set(block.form.parents))
 
 
 def _find_adapter(actor: Actor, asked: TurnSettings, usable: Sequence[Hit]) -> MountedAdapter | None:

@@ -39,6 +39,6 @@ def conversation_savings(*, actor: Actor, conversation_id: UUID, most: int) -> l
 def _make_saving(row: Turn) -> TurnSaving:
     used: list[dict[str, Any]] = [item for item in row.retrieved if item.get("form_reason")]
     learned = sum(item["tokens"] for item in used if item["form"] == Form.ADAPTER)
-    cached = next((item for item in used if item["form"] == Form.CACHE), None)
-    seconds = cached["text_seconds"] - cached["cache_seconds"] if cached else 0.0
-    return TurnSaving(row.id, row.position, row.cached_tokens + learned, row.prompt_tokens + learned, max(seconds, 0.0))
+    caches = {item.get("form_id", ""): item for item in used if item["form"] == Form.CACHE}  # of several memories each
+    seconds = sum(max(item["text_seconds"] - item["cache_seconds"], 0.0) for item in caches.values())
+    return TurnSaving(row.id, row.position, row.cached_tokens + learned, row.prompt_tokens + learned, seconds)

@@ -83,7 +83,8 @@ class Retrieved:
 
     marker: its number among the memories offered to the answer; 0 with a `reason` if it was dropped. tier: of the
     working set, empty for a result of the search; why: the reason why the working set had it. form: in which a model
-    got it (vault.forms.rules), with its reason and the estimated seconds to the first token in both forms.
+    got it (vault.forms.rules), with its reason and the estimated seconds to the first token in both forms. form_id: of
+    the block or adapter; composition: of a block behind another one.
     """
 
     memory_id: UUID
@@ -99,6 +100,8 @@ class Retrieved:
     form_reason: str = ""
     text_seconds: float = 0.0
     cache_seconds: float = 0.0
+    form_id: str = ""
+    composition: str = ""
 
 
 @dataclass(frozen=True)

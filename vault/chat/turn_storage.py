@@ -19,7 +19,7 @@ from vault.cubes.rules import approximate_tokens
 from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.builder import TextIndexes, texts_index
-from vault.forms.rules import Form, FormChoice
+from vault.forms.rules import Form, FormChoice, FormReason
 from vault.forms.services import form_count_use
 from vault.layers.services import turn_append
 from vault.layers.working_set import BLOCK
@@ -87,13 +87,13 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             failed_models=list(answer.answering.failed),
             end=answer.end,
             intent=plan.intent,
-            retrieved=[_encode_retrieved(plan, row, answer.answering.choice) for row in plan.retrieved],
+            retrieved=[_encode_retrieved(plan, row, answer.answering) for row in plan.retrieved],
             goal_id=UUID(plan.goal.source) if plan.goal else None,
         )
         turn_append(actor=actor, conversation=row, asked=asked, answered=answered)
         tokens_add(actor, prompt_tokens + completion_tokens, usage_count)
         turn.save(force_insert=True)
-        _count_form(plan, answer.answering.choice)
+        _count_forms(plan, answer.answering)
         Conversation.objects.filter(id=row.id).update(updated_at=Now())
         record(
             actor=actor,
@@ -106,26 +106,42 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     return _stored_view(turn, asked.content, shown, tuple(cited))
 
 
-def _encode_retrieved(plan: TurnPlan, row: Retrieved, choice: FormChoice | None) -> dict[str, Any]:
-    is_trained = plan.adapter is not None and plan.adapter.covers([row.memory_id]) and bool(row.marker)
-    if choice is not None and (is_trained if choice.form is Form.ADAPTER else row.tier == BLOCK):
+def _encode_retrieved(plan: TurnPlan, row: Retrieved, answering: Answering) -> dict[str, Any]:
+    form_id, composition, choice = _find_form(plan, row, answering)
+    if choice is not None:
         row = replace(
             row,
             form=choice.form,
             form_reason=choice.reason,
             text_seconds=choice.text_seconds,
             cache_seconds=choice.cache_seconds,
+            form_id=str(form_id),
+            composition=composition if choice.reason is FormReason.MOVED else "",
         )
     return asdict(row) | {"memory_id": str(row.memory_id)}
 
 
-def _count_form(plan: TurnPlan, choice: FormChoice | None) -> None:
-    """Count a block that entered as a cache, or an adapter in its place. Writes: MemoryForm?."""
-    if plan.adapter is not None and choice is not None and choice.form is Form.ADAPTER:
+def _find_form(plan: TurnPlan, row: Retrieved, answering: Answering) -> tuple[UUID | None, str, FormChoice | None]:
+    """Return the form by which a memory entered a prompt, its composition, and the choice; None without one."""
+    if plan.adapter is not None and answering.has_adapter:
+        is_learned = bool(row.marker) and plan.adapter.covers([row.memory_id])
+        return (plan.adapter.form.id, "", answering.adapter) if is_learned else (None, "", None)
+    for block, choice in zip(plan.blocks, answering.blocks, strict=False):  # quotes of memories have no choices
+        if row.tier == BLOCK and row.memory_id in block.form.parents:
+            return block.form.id, block.composition, choice
+    return None, "", None
+
+
+def _count_forms(plan: TurnPlan, answering: Answering) -> None:
+    """Count the blocks that entered as caches, or an adapter in their place. Writes: MemoryForm …."""
+    if plan.adapter is not None and answering.has_adapter:
         form_count_use(plan.adapter.form.id, tokens=_count_tokens(plan), seconds=0.0)
-    if plan.block is not None and choice is not None and choice.form is Form.CACHE:
-        saved = choice.text_seconds - choice.cache_seconds
-        form_count_use(plan.block.form.id, tokens=plan.block.form.tokens, seconds=saved)
+    for block, choice in zip(plan.blocks, answering.blocks, strict=False):
+        if choice.form is Form.CACHE:
+            tokens = block.form.tokens
+            if choice.reason is FormReason.MOVED:
+                tokens = max(tokens - block.composition.recomputed, 0)
+            form_count_use(block.form.id, tokens=tokens, seconds=choice.text_seconds - choice.cache_seconds)
 
 
 def _count_tokens(plan: TurnPlan) -> int:

@@ -21,6 +21,7 @@ from governance.vocabulary import Permission, Topic, Weight
 from vault.chat.rules import block_prompt
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.conversion.distillation import make_pairs, make_strangers
+from vault.conversion.quality import model_quality
 from vault.conversion.services import OpenedBlock, block_open, require_engine
 from vault.cubes.services import cubes_add
 from vault.forms.costs import engine_costs
@@ -48,6 +49,7 @@ class MadePayload:
     subjects: tuple[UUID, ...] = ()
     costs: dict[str, Any] = field(default_factory=dict)
     report: dict[str, Any] | None = None
+    quality: dict[str, Any] = field(default_factory=dict)
     pack: str = ""
     pack_digest: str = ""
 
@@ -84,13 +86,16 @@ def _build_cache(actor: Actor, block: OpenedBlock, subjects: Sequence[UUID]) -> 
     try:
         model = runs_in.identify()
         costs = engine_costs(runs_in, model)
+        quality = model_quality(runs_in, model)
         built = runs_in.build_cache(handle_of(actor.tenant_id, form_id), messages)
     except EngineBusy:
         raise ProviderUnavailable("The engine is busy") from None
     payload = payload_encode(messages[-1].content, built.content)
     sealed = payload_seal(actor.tenant_id, form_id, subjects, payload)
     payload_store(actor.tenant_id, form_id, sealed)
-    return MadePayload(form_id, model, built.tokens, built.seconds, sealed, tuple(subjects), asdict(costs))
+    return MadePayload(
+        form_id, model, built.tokens, built.seconds, sealed, tuple(subjects), asdict(costs), quality=quality
+    )
 
 
 def adapter_train(run: JobRun, block: OpenedBlock, subjects: Sequence[UUID]) -> MadePayload:
@@ -187,6 +192,7 @@ def form_insert(
         persona=persona,
         costs=made.costs,
         report=made.report,
+        quality=made.quality,
         pack=made.pack,
         pack_digest=made.pack_digest,
     )

@@ -62,6 +62,20 @@ def payload_decode(payload: bytes) -> tuple[str, bytes]:
     return payload[LENGTH_BYTES:end].decode(), payload[end:]
 
 
+def task_seal(tenant_id: UUID, form_id: UUID, task: str) -> bytes:
+    """Return the name of a task on which a form is mounted, sealed. Raises KeyUnavailable."""
+    return seal_for(tenant_id=tenant_id, scope=GENERAL, place=b"form task" + form_id.bytes, plaintext=task.encode())
+
+
+def task_open(form: MemoryForm) -> str:
+    """Return the name of the task on which a form is mounted, or nothing. Raises KeyUnavailable."""
+    if not form.sealed_task:
+        return ""
+    place = b"form task" + form.id.bytes
+    name = open_sealed(tenant_id=form.tenant_id, place=place, blob=bytes(form.sealed_task))
+    return name.decode() if name else ""
+
+
 def handle_of(tenant_id: UUID, form_id: UUID) -> str:
     """Return the name of a payload in the engine, which nobody can guess. Raises KeyUnavailable."""
     return f"f-{token_maker(tenant_id).hash(f'form {form_id}').hex()[:HANDLE_CHARACTERS]}"

@@ -24,6 +24,7 @@ class FormReason(StrEnum):
     OTHER_MODEL = "other_model"  # it was made for another model or precision
     NOT_LOADED = "not_loaded"  # the engine did not take it
     MOUNTED = "mounted"  # of an adapter
+    MOVED = "moved"  # behind another block, with its keys rotated
 
 
 class Measure(Protocol):
@@ -81,6 +82,18 @@ def fit_costs(short: Measure, long: Measure) -> Costs:
         cache_token=cache,
         copy_byte=long.copy_seconds / max(long.bytes, 1),
     )
+
+
+def choose_moved(costs: Costs, tokens: int, size: int, *, recomputed: int, is_loaded: bool) -> FormChoice:
+    """Choose text or a cache behind other blocks, of which `recomputed` tokens are read again. The seconds are those of
+    its own part of the prompt."""
+    again = min(recomputed, tokens)
+    text = costs.text_token * tokens
+    cache = costs.text_token * again + costs.cache_token * (tokens - again)
+    cache += 0.0 if is_loaded else costs.copy_byte * size
+    is_cache = cache < text * (1 - LEAST_SAVING)
+    form, reason = (Form.CACHE, FormReason.MOVED) if is_cache else (Form.TEXT, FormReason.TEXT_IS_FASTER)
+    return FormChoice(form, reason, round(text, 4), round(cache, 4))
 
 
 def choose_form(costs: Costs, tokens: int, size: int, *, is_loaded: bool) -> FormChoice:

@@ -4,13 +4,13 @@ Both are asked at each use, so that a parent that was changed, has expired, or w
 them unusable in the same transaction.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -20,18 +20,22 @@ from governance.policies.active import policies_in_force
 from governance.policies.rules import ExaminationRule, Facts, examination_misses, examination_of
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.forms.payloads import handle_of
+from vault.forms.payloads import handle_of, task_open
 from vault.forms.rules import Costs
 from vault.layers.working_set import readable_ids
 from vault.models import Cube, CubeSource, MemoryForm
-from vault.vocabulary import MemoryType
+from vault.namespaces.mounts import task_token
+from vault.vocabulary import Composition, MemoryType
+
+MOST_BLOCKS = 8  # of a prompt: an engine takes no more caches at once
 
 
 @dataclass(frozen=True)
 class FormView:
     """A cache or an adapter. memory_id: of the memory that it is; parents: in their order; is_stale: a parent has
     changed since; length: bytes in the blob store; saved_seconds: estimated, of all uses. examination: the limits in
-    force for an adapter; misses: those that its report misses, so that it is not used."""
+    force for an adapter; misses: those that its report misses, so that it is not used. task: on which it is mounted.
+    composition: of a cache behind another one; quality: figures of each composition with this model, or nothing."""
 
     id: UUID
     memory_id: UUID
@@ -57,19 +61,26 @@ class FormView:
     pack: str = ""  # that brought it
     examination: ExaminationRule | None = None
     misses: tuple[str, ...] = ()
+    task: str = field(default="", repr=False)
+    composition: Composition = Composition.EXACT
+    quality: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Block:
     """A context block with its cache, for one turn: its memories as the reader may read them, in their order.
 
-    handle: the name of the cache in the engine.
+    handle: the name of the cache in the engine. composition: where another block stands before it.
     """
 
     form: MemoryForm = field(repr=False)
     handle: str
     costs: Costs
     views: tuple[CubeView, ...] = field(repr=False)
+
+    @property
+    def composition(self) -> Composition:
+        return Composition(self.form.composition)
 
 
 def select_usable(actor: Actor) -> QuerySet[MemoryForm]:
@@ -108,34 +119,49 @@ def form_get(*, actor: Actor, form_id: UUID) -> FormView:
     return views[0]
 
 
-def block_for_turn(*, actor: Actor) -> Block | None:
-    """Return the block that is mounted on a persona of the call, the newest first; None without one that is usable.
+def blocks_for_turn(*, actor: Actor) -> tuple[Block, ...]:
+    """Return the blocks that are mounted on a persona or the task of the call and usable, in the order of the prompt.
 
-    Its memories stand at the head of the prompt, as text or as their cache. Raises Forbidden; KeyUnavailable. Writes:
-    AuditEntry? naming the memories.
+    Of exact ones the newest counts, and stands at the head; those that may be moved follow, oldest first. Each memory
+    enters once. Raises Forbidden; KeyUnavailable. Writes: AuditEntry? naming the memories.
     """
     authorize(actor, Permission.CONVERSATION_USE)
-    if actor.persona_scope is None:
-        return None
     with acting(actor):
-        rows = select_usable(actor).filter(
-            persona_id__in=actor.persona_scope.persona_ids, cube__type=MemoryType.ACTIVATION
-        )
-        form = rows.order_by("-id").first()
-        if form is None or set(form.parents) - readable_ids(actor, form.parents):
-            return None
-        opened = cubes_read(
-            actor=actor,
-            cube_ids=form.parents,
-            verb=Verb.MEMORY_READ,
-            permission=Permission.CONVERSATION_USE,
-            is_use=False,
-        )
-        known = {view.cube.id: view for view in opened}
-        if len(known) < len(form.parents):
-            return None
-        views = tuple(known[cube_id] for cube_id in form.parents)
-        return Block(form, handle_of(form.tenant_id, form.id), Costs(**form.costs), views)
+        mounted = _select_mounted(actor, MemoryType.ACTIVATION)
+        if mounted is None:
+            return ()
+        rows = list(mounted.order_by("id"))
+        readable = readable_ids(actor, [parent for row in rows for parent in row.parents])
+        rows = [row for row in rows if set(row.parents) <= readable]
+        exact = [row for row in rows if row.composition == Composition.EXACT]
+        chosen = [*exact[-1:], *(row for row in rows if row.composition != Composition.EXACT)][:MOST_BLOCKS]
+        return tuple(_open_blocks(actor, chosen))
+
+
+def _select_mounted(actor: Actor, kind: MemoryType) -> QuerySet[MemoryForm] | None:
+    """Return what is mounted on the personas and the task of a call and usable; None without such a place."""
+    personas = actor.persona_scope.persona_ids if actor.persona_scope is not None else frozenset()
+    at = Q(persona_id__in=personas)
+    if actor.context.task:
+        at |= Q(task_token=task_token(actor, actor.context.task))
+    if not personas and not actor.context.task:
+        return None
+    return select_usable(actor).filter(at, cube__type=kind)
+
+
+def _open_blocks(actor: Actor, rows: Sequence[MemoryForm]) -> Iterable[Block]:
+    ids = list(dict.fromkeys(parent for row in rows for parent in row.parents))
+    if not ids:
+        return
+    opened = cubes_read(
+        actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, permission=Permission.CONVERSATION_USE, is_use=False
+    )
+    known, used = {view.cube.id: view for view in opened}, set[UUID]()
+    for row in rows:
+        if all(cube_id in known for cube_id in row.parents):
+            views = tuple(known[cube_id] for cube_id in row.parents if cube_id not in used)
+            used.update(row.parents)
+            yield Block(row, handle_of(row.tenant_id, row.id), Costs(**row.costs), views)
 
 
 @dataclass(frozen=True)
@@ -151,17 +177,16 @@ class MountedAdapter:
 
 
 def adapter_for_turn(*, actor: Actor) -> MountedAdapter | None:
-    """Return the adapter that is mounted on a persona of the call, the newest first; None without one that is usable.
+    """Return the newest usable adapter that is mounted on a persona or the task of the call, or None.
 
     Raises Forbidden; KeyUnavailable.
     """
     authorize(actor, Permission.CONVERSATION_USE)
-    if actor.persona_scope is None:
-        return None
     with acting(actor):
-        rows = select_usable(actor).filter(
-            persona_id__in=actor.persona_scope.persona_ids, cube__type=MemoryType.PARAMETER, approved_at__isnull=False
-        )
+        mounted = _select_mounted(actor, MemoryType.PARAMETER)
+        if mounted is None:
+            return None
+        rows = mounted.filter(approved_at__isnull=False)
         form = rows.select_related("cube__namespace").order_by("-id").first()
         if form is None or find_misses(form):
             return None
@@ -232,4 +257,7 @@ def _make_view(row: Any, memory: CubeView) -> FormView:
         pack=row.pack,
         examination=find_examination(row) if is_adapter else None,
         misses=find_misses(row) if is_adapter else (),
+        task=task_open(row),
+        composition=Composition(row.composition),
+        quality=row.quality,
     )

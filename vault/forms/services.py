@@ -1,6 +1,7 @@
 """Use of caches and adapters: mounted on personas, pinned, loaded into the engine when they are first used, dropped."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from django.db.models import F
@@ -9,38 +10,43 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
-from governance.errors import Conflict, Forbidden, NotFound
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.personas.lookup import persona_locate, persona_target
 from governance.vocabulary import Permission, Verb
 from vault.content.drafts import UNSET, Unset
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_purge
-from vault.forms.payloads import handle_of, payload_decode, payload_open
-from vault.forms.rules import Form, FormChoice, FormReason, choose_form
+from vault.forms.payloads import handle_of, payload_decode, payload_open, task_seal
+from vault.forms.rules import Form, FormChoice, FormReason, choose_form, choose_moved
 from vault.forms.selectors import Block, FormView, MountedAdapter, find_misses, form_get, select_usable
 from vault.models import Cube, MemoryForm
 from vault.models.cube import OBJECT_TYPE
-from vault.providers.engines import Capability, EngineBusy, InferenceEngine
+from vault.namespaces.mounts import LONGEST_TASK, task_token
+from vault.providers.engines import Capability, EngineBusy, EngineModel, InferenceEngine
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import engine
-from vault.vocabulary import MemoryType
+from vault.vocabulary import Composition, MemoryType
 
 TEXT_WITHOUT_ENGINE = FormChoice(Form.TEXT, FormReason.NO_ENGINE)
 
 
 @dataclass(frozen=True)
 class FormChanges:
-    """The changes of a cache or adapter; missing fields stay. persona_id: on which it is mounted, None for nowhere."""
+    """The changes of a cache or adapter; missing fields stay. persona_id, task: on which it is mounted, None and "" for
+    nowhere; it may be on both. composition: of a cache behind another one."""
 
     persona_id: UUID | Unset | None = UNSET
+    task: str | Unset = field(default=UNSET, repr=False)
     is_pinned: bool | Unset = UNSET
+    composition: Composition | Unset = UNSET
 
 
 def form_update(*, actor: Actor, form_id: UUID, changes: FormChanges) -> FormView:
-    """Mount a cache or adapter on a persona, unmount it, or pin it. An adapter must have been approved.
+    """Mount a cache or adapter on a persona or a task, unmount it, pin it, or choose its composition. An adapter must
+    have been approved.
 
-    Raises NotFound; Forbidden; Conflict. Writes: MemoryForm, AuditEntry.
+    Raises NotFound; Forbidden; Invalid; Conflict. Writes: MemoryForm, AuditEntry.
     """
     with acting(actor):
         row = form_locate(actor, form_id)
@@ -52,15 +58,38 @@ def form_update(*, actor: Actor, form_id: UUID, changes: FormChanges) -> FormVie
             row.persona_id = changes.persona_id
         if not isinstance(changes.is_pinned, Unset):
             row.is_pinned = changes.is_pinned
-        row.save(update_fields=["persona", "is_pinned"])
+        if not isinstance(changes.task, Unset):
+            _mount_on_task(actor, row, changes.task)
+        if not isinstance(changes.composition, Unset):
+            if row.cube.type != MemoryType.ACTIVATION:
+                raise Conflict("Only caches are put together. An adapter has no place in the prompt.")
+            row.composition = changes.composition
+        row.save(update_fields=["persona", "is_pinned", "composition", "task_token", "sealed_task"])
         record(
             actor=actor,
             verb=Verb.FORM_CHANGED,
             object_type=OBJECT_TYPE,
             object_ids=[row.cube_id],
-            detail={"mounted_on": str(row.persona_id or ""), "pinned": row.is_pinned},
+            detail={
+                "mounted_on": str(row.persona_id or ""),
+                "on_task": row.task_token is not None,
+                "pinned": row.is_pinned,
+                "composition": row.composition,
+            },
         )
         return form_get(actor=actor, form_id=form_id)
+
+
+def _mount_on_task(actor: Actor, row: MemoryForm, task: str) -> None:
+    """Set the task of a form. As for namespaces, whoever may add memories may mount on a task."""
+    if not task:
+        row.task_token, row.sealed_task = None, b""
+        return
+    authorize(actor, Permission.MEMORY_CREATE)
+    if len(task) > LONGEST_TASK or "\x00" in task:
+        raise Invalid(errors=[FieldError("task", f"1 to {LONGEST_TASK} characters")])
+    _refuse_unapproved(row)
+    row.task_token, row.sealed_task = task_token(actor, task), task_seal(row.tenant_id, row.id, task)
 
 
 def form_approve(*, actor: Actor, form_id: UUID) -> FormView:
@@ -181,33 +210,46 @@ def form_locate(actor: Actor, form_id: UUID) -> MemoryForm:
     return row
 
 
-def block_choose(block: Block, *, is_engine: bool) -> FormChoice:
-    """Choose the form of a block for one request, and load its cache if that is chosen. Outside any transaction.
+def blocks_choose(blocks: Sequence[Block], *, is_engine: bool) -> tuple[FormChoice, ...]:
+    """Choose the form of each block of one request, and load the caches that are chosen. Outside any transaction.
 
     is_engine: the model that is asked runs in the installation's engine. A cache that cannot be loaded gives way to the
-    text: the answer is the same.
+    text.
     """
-    runs_in = engine() if is_engine else None
+    runs_in = engine() if is_engine and blocks else None
     if runs_in is None or Capability.KV_INJECT not in runs_in.capabilities:
-        return TEXT_WITHOUT_ENGINE
+        return tuple(TEXT_WITHOUT_ENGINE for _ in blocks)
     try:
-        return _choose_and_load(runs_in, block)
+        model, loaded = runs_in.identify(), runs_in.loaded_caches()
     except (ProviderUnavailable, EngineBusy):
-        return FormChoice(Form.TEXT, FormReason.NOT_LOADED)
+        return tuple(FormChoice(Form.TEXT, FormReason.NOT_LOADED) for _ in blocks)
+    return tuple(
+        _choose_and_load(runs_in, block, model, loaded, is_head=not place) for place, block in enumerate(blocks)
+    )
 
 
-def _choose_and_load(runs_in: InferenceEngine, block: Block) -> FormChoice:
-    form = block.form
-    if runs_in.identify().fingerprint != form.fingerprint:
+def _choose_and_load(
+    runs_in: InferenceEngine, block: Block, model: EngineModel, loaded: Set[str], *, is_head: bool
+) -> FormChoice:
+    form, is_loaded = block.form, block.handle in loaded
+    if model.fingerprint != form.fingerprint:
         return FormChoice(Form.TEXT, FormReason.OTHER_MODEL)
-    is_loaded = block.handle in runs_in.loaded_caches()
-    choice = choose_form(block.costs, form.tokens, form.length, is_loaded=is_loaded)
+    if is_head:
+        choice = choose_form(block.costs, form.tokens, form.length, is_loaded=is_loaded)
+    elif not model.is_movable:
+        return FormChoice(Form.TEXT, FormReason.NOT_LOADED)
+    else:
+        again = block.composition.recomputed
+        choice = choose_moved(block.costs, form.tokens, form.length, recomputed=again, is_loaded=is_loaded)
     if choice.form is not Form.CACHE or is_loaded:
         return choice
-    payload = payload_open(form)
-    if payload is None:
-        return replace(choice, form=Form.TEXT, reason=FormReason.NOT_LOADED)
-    runs_in.load_cache(block.handle, payload_decode(payload)[1], is_pinned=form.is_pinned)
+    try:
+        payload = payload_open(form)
+        if payload is None:
+            return replace(choice, form=Form.TEXT, reason=FormReason.NOT_LOADED)
+        runs_in.load_cache(block.handle, payload_decode(payload)[1], is_pinned=form.is_pinned)
+    except (ProviderUnavailable, EngineBusy):
+        return FormChoice(Form.TEXT, FormReason.NOT_LOADED)
     return choice
 
 

@@ -6,7 +6,7 @@ from django.db import models
 from governance.models.base import TenantModel
 from governance.models.persona import Persona
 from vault.models.cube import Cube
-from vault.vocabulary import MemoryType, ProposalState
+from vault.vocabulary import Composition, MemoryType, ProposalState
 
 
 class MemoryForm(TenantModel):
@@ -14,8 +14,10 @@ class MemoryForm(TenantModel):
 
     fingerprint: of the model that it is for. digest, length: of the sealed bytes. parents: the memories, in the order
     of the block; their versions are rows of CubeSource. subjects: the data subjects of the parents, under whose keys
-    the payload is sealed, one inside the other. persona: on which it is mounted. costs: measured, in seconds. pack,
-    pack_digest: of the pack that brought an adapter, and of the adapter in its file.
+    the payload is sealed, one inside the other. persona: on which it is mounted; sealed_task, task_token: the name of
+    the task on which it is mounted, and its keyed token. composition: of a cache behind another one; quality: of each
+    composition, as measured with its model. costs: measured, in seconds. pack, pack_digest: of the pack that brought an
+    adapter, and of the adapter in its file.
     """
 
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
@@ -40,13 +42,25 @@ class MemoryForm(TenantModel):
     saved_seconds = models.FloatField(default=0.0, db_default=0.0)
     pack = models.CharField(max_length=130, blank=True, default="", db_default="")
     pack_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
+    composition = models.CharField(
+        max_length=24,
+        choices=[(choice, choice) for choice in Composition],
+        default=Composition.EXACT,
+        db_default=Composition.EXACT,
+    )
+    quality = models.JSONField(default=dict, db_default={})
+    task_token = models.BigIntegerField(null=True)
+    sealed_task = models.BinaryField(default=bytes, db_default=b"")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "cube"], name="form_is_one_for_cube")]
         indexes = [
             models.Index(
                 fields=["tenant", "persona"], name="form_by_persona", condition=models.Q(persona__isnull=False)
-            )
+            ),
+            models.Index(
+                fields=["tenant", "task_token"], name="form_by_task", condition=models.Q(task_token__isnull=False)
+            ),
         ]
 
 

@@ -34,12 +34,14 @@ class EngineBusy(Exception):
 
 @dataclass(frozen=True)
 class EngineModel:
-    """The model that an engine serves. fingerprint: of weights, tokenizer, template and precision; context: tokens."""
+    """The model that an engine serves. fingerprint: of weights, tokenizer, template and precision; context: tokens;
+    is_movable: the keys of its caches can be rotated to other places."""
 
     name: str
     fingerprint: str
     context: int
     bytes_per_token: int
+    is_movable: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,29 @@ class Measured:
     copy_seconds: float
     text_seconds: float
     cache_seconds: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A prompt of moved caches beside the full prompt. again: the tokens of each cache that were read again; kl: of the
+    distributions of the first token, in nats; seconds: to that token; moved: the tokens that were not read."""
+
+    again: int
+    kl: float
+    seconds: float
+    moved: int
+    reply: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ComparedPrompt:
+    """The full prompt of blocks, and its comparisons. without: `kl` of a prompt without the blocks."""
+
+    tokens: int
+    seconds: float
+    without: float
+    reply: str = field(repr=False)
+    rows: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True)
@@ -93,6 +118,11 @@ class InferenceEngine(Protocol):
     def capabilities(self) -> frozenset[Capability]: ...
     def identify(self) -> EngineModel: ...
     def measure(self, context: int, query: int) -> Measured: ...
+    def compare_compositions(
+        self, system: str, blocks: Sequence[str], text: str, question: str, agains: Sequence[int]
+    ) -> ComparedPrompt:
+        """Compare prompts of caches made of single blocks with the full prompt. text: of the blocks in the prompt."""
+
     def build_cache(self, name: str, messages: Sequence[ChatMessage]) -> BuiltCache:
         """Build the cache of a prompt's beginning, and keep it loaded."""
 
@@ -163,11 +193,19 @@ class LocalEngine(_Caller):
                     str(entry["fingerprint"]),
                     int(entry["context"]),
                     int(entry["bytes_per_token"]),
+                    "kv_compose" in entry.get("capabilities", []),
                 )
         raise self._endpoint.unavailable("is not served by a local engine")
 
     def measure(self, context: int, query: int) -> Measured:
         return Measured(**self._json("POST", "/measure", {"context": context, "query": query}))
+
+    def compare_compositions(
+        self, system: str, blocks: Sequence[str], text: str, question: str, agains: Sequence[int]
+    ) -> ComparedPrompt:
+        body = {"system": system, "blocks": list(blocks), "text": text, "question": question, "again": list(agains)}
+        found = self._json("POST", "/measure/composition", body)
+        return ComparedPrompt(**{**found, "rows": tuple(Comparison(**row) for row in found["rows"])})
 
     def build_cache(self, name: str, messages: Sequence[ChatMessage]) -> BuiltCache:
         body = {"messages": [{"role": message.role.value, "content": message.content} for message in messages]}
@@ -265,6 +303,11 @@ class VllmEngine(_Caller):
         """Do nothing: vLLM forgets prefixes by use alone. No tenant's salt finds another's."""
 
     def measure(self, context: int, query: int) -> Measured:
+        raise self._unable()
+
+    def compare_compositions(
+        self, system: str, blocks: Sequence[str], text: str, question: str, agains: Sequence[int]
+    ) -> ComparedPrompt:
         raise self._unable()
 
     def build_cache(self, name: str, messages: Sequence[ChatMessage]) -> BuiltCache:

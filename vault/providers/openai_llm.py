@@ -108,6 +108,8 @@ class OpenAiLlm:
     def _chunks(self, messages: Sequence[ChatMessage], use: EngineUse) -> Generator[ChatCompletionChunk, None, None]:
         is_local = self._engine == "local"
         named: dict[str, Any] = {"caches": list(use.caches), "adapter": use.adapter} if is_local else {}
+        if use.moved:
+            named["moved"] = [{"name": name, "again": again} for name, again in use.moved]
         if self._engine != "openai" and use.salt:
             named["cache_salt"] = use.salt
         with self._endpoint.translate_failures():

@@ -73,9 +73,11 @@ class TextDelta:
 @dataclass(frozen=True, slots=True)
 class EngineUse:
     """The caches and the adapter that an engine may use for one request. salt: requests with the same one share the
-    engine's prefix cache."""
+    engine's prefix cache. moved: the caches that may stand behind another one, each with the number of its first tokens
+    that are read again."""
 
     caches: tuple[str, ...] = ()
+    moved: tuple[tuple[str, int], ...] = ()
     adapter: str = ""
     salt: str = ""
 

@@ -33,7 +33,9 @@ from vault.forms.rules import Form
 from vault.forms.selectors import FormView, form_get, forms_list
 from vault.forms.services import FormChanges, form_approve, form_remove, form_update
 from vault.listing.selectors import paths_list
-from vault.vocabulary import MemoryType
+from vault.namespaces.mounts import LONGEST_TASK
+from vault.vocabulary import Composition, MemoryType
+from vault.web.working_set import COMPOSITIONS
 
 MOST_PERSONAS = 200
 KINDS: dict[MemoryType, Promise] = {
@@ -51,6 +53,15 @@ class Row:
     state: str
     is_bad: bool
     persona: str
+
+    @property
+    def compositions(self) -> list[tuple[Composition, str]]:
+        """Return the choices for a cache behind another one, each with its figures."""
+        return [(choice, _describe_choice(choice, self.form)) for choice in Composition]
+
+    @property
+    def may_compose(self) -> bool:
+        return self.form.kind == MemoryType.ACTIVATION
 
     @property
     def may_approve(self) -> bool:
@@ -88,8 +99,8 @@ def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 @post_page
 def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBase:
-    """Mount, unmount, pin, approve, make anew or erase a cache or adapter, or train an adapter of a cache's memories;
-    `action` says which."""
+    """Mount, unmount, pin, compose, approve, make anew or erase a cache or adapter, or train an adapter of a cache's
+    memories; `action` says which."""
     action = request.POST.get("action", "")
     found = form_get(actor=actor, form_id=form_id)
     match action:
@@ -99,6 +110,12 @@ def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBas
             form_update(actor=actor, form_id=form_id, changes=FormChanges(persona_id=_read_id(request, "persona")))
         case "unmount":
             form_update(actor=actor, form_id=form_id, changes=FormChanges(persona_id=None))
+        case "task":
+            changes = FormChanges(task=request.POST.get("task", "").strip())
+            form_update(actor=actor, form_id=form_id, changes=changes)
+        case "compose":
+            changes = FormChanges(composition=_read_composition(request))
+            form_update(actor=actor, form_id=form_id, changes=changes)
         case "pin":
             form_update(actor=actor, form_id=form_id, changes=FormChanges(is_pinned=not found.is_pinned))
         case "anew" | "train":
@@ -109,7 +126,7 @@ def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBas
         case "erase":
             form_remove(actor=actor, form_id=form_id)
         case _:
-            raise Invalid(errors=[FieldError("action", "approve, mount, unmount, pin, anew, train or erase")])
+            raise Invalid(errors=[FieldError("action", "no such action")])
     return see_other(reverse("forms"))
 
 
@@ -128,6 +145,13 @@ def _read_id(request: HttpRequest, name: str) -> UUID:
         return UUID(request.POST.get(name, ""))
     except ValueError:
         raise Invalid(errors=[FieldError(name, "choose one")]) from None
+
+
+def _read_composition(request: HttpRequest) -> Composition:
+    try:
+        return Composition(request.POST.get("composition", ""))
+    except ValueError:
+        raise Invalid(errors=[FieldError("composition", "choose one")]) from None
 
 
 def _draw(
@@ -154,6 +178,7 @@ def _draw(
         "written": request.POST,
         "faults": faults,
         "longest": LONGEST_TITLE,
+        "longest_task": LONGEST_TASK,
         "may_make": is_allowed(actor, Permission.MEMORY_CREATE),
         "may_approve": is_allowed(actor, Permission.OPERATIONS_MANAGE),
         "may_limit": is_allowed(actor, Permission.POLICY_MANAGE),
@@ -175,6 +200,23 @@ def _describe(form: FormView, persona: str) -> tuple[str, bool]:
         return _("Not used: its examination misses the limits of %(parts)s.") % {"parts": ", ".join(form.misses)}, True
     if form.kind == MemoryType.PARAMETER and form.approved_at is None:
         return _("Waits for a person who approves it."), False
-    if form.persona_id is None:
-        return _("Not mounted on a persona."), False
-    return _("Mounted on %(persona)s.") % {"persona": persona or _("a persona of another member")}, False
+    if form.persona_id is None and not form.task:
+        return _("Not mounted on a persona or a task."), False
+    places = [_("Mounted on %(persona)s.") % {"persona": persona or _("a persona of another member")}]
+    return " ".join([*(places if form.persona_id else []), *([_describe_task(form)] if form.task else [])]), False
+
+
+def _describe_task(form: FormView) -> str:
+    return _("Mounted on the task %(task)s.") % {"task": form.task}
+
+
+def _describe_choice(choice: Composition, form: FormView) -> str:
+    """Return a composition in words, with its figures as measured with the model of a cache."""
+    words = str(COMPOSITIONS[choice])
+    if choice is Composition.EXACT:
+        return words
+    figures = form.quality.get(choice)
+    if figures is None:
+        return _("%(composition)s (not measured)") % {"composition": words}
+    shown = {"composition": words, "same": f"{100 * figures['same']:.0f}", "kl": f"{figures['kl']:.2f}"}
+    return _("%(composition)s (%(same)s %% of answers equal, KL %(kl)s)") % shown

@@ -22,6 +22,7 @@ from vault.layers.working_set import BUDGET, STABLE, working_set
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.selectors import scheduler_state, working_sets_replay
 from vault.scheduler.services import replacement_set
+from vault.vocabulary import Composition
 
 REASONS: dict[str, Promise] = {
     "profile": _("always: your profile"),
@@ -53,6 +54,7 @@ PLACES: dict[str, Promise] = {
     "block": _("As text, at the head of the prompt"),
 }
 AS_CACHE = _("As a cache, at the head of the prompt")
+AS_MOVED_CACHE = _("As a cache, moved behind another one")
 AS_ADAPTER = _("As an adapter, not in the prompt")
 FORM_REASONS: dict[str, Promise] = {
     FormReason.FASTER: _("mounted; the first word comes after %(cache)s s instead of %(text)s s as text"),
@@ -61,6 +63,13 @@ FORM_REASONS: dict[str, Promise] = {
     FormReason.OTHER_MODEL: _("mounted; its cache was made for another model"),
     FormReason.MOUNTED: _("all that was found was trained into an approved adapter"),
     FormReason.NOT_LOADED: _("mounted; the engine did not take its cache"),
+    FormReason.MOVED: _("%(composition)s; its part takes %(cache)s s instead of %(text)s s as text"),
+}
+COMPOSITIONS: dict[str, Promise] = {
+    Composition.EXACT: _("exact: at the head of a prompt alone"),
+    Composition.ROTATED: _("rotated: its keys are turned to its place"),
+    Composition.RECOMPUTE_12: _("rotated, and its first 12 tokens are read again"),
+    Composition.RECOMPUTE_32: _("rotated, and its first 32 tokens are read again"),
 }
 SHOWN = 30  # memories of the set
 BUDGETS = (1_000, 2_000, 4_000, BUDGET)  # of a replay
@@ -69,9 +78,11 @@ BUDGETS = (1_000, 2_000, 4_000, BUDGET)  # of a replay
 def explain_place(retrieved: Retrieved) -> tuple[Promise, Promise | str]:
     """Return why a memory entered a prompt in its form and at its place."""
     place = {Form.CACHE: AS_CACHE, Form.ADAPTER: AS_ADAPTER}.get(Form(retrieved.form)) or PLACES[retrieved.tier]
+    if retrieved.composition:
+        place = AS_MOVED_CACHE
     if told := FORM_REASONS.get(retrieved.form_reason):
         seconds = {"cache": f"{retrieved.cache_seconds:.2f}", "text": f"{retrieved.text_seconds:.2f}"}
-        return place, str(told) % seconds
+        return place, str(told) % {**seconds, "composition": COMPOSITIONS.get(retrieved.composition, "")}
     return place, REASONS.get(retrieved.why, _("the search found it"))
 
 

@@ -35,12 +35,14 @@ class EngineTwin:
     asked: list[dict[str, Any]] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
     text_token: float = TEXT_TOKEN
+    is_movable: bool = True
     is_busy: bool = False
     is_down: bool = False
 
     def serve(self, server: HTTPServer) -> None:
         server.expect_request("/v1/models").respond_with_handler(self._guard(self._models))
         server.expect_request("/v1/measure").respond_with_handler(self._guard(self._measure))
+        server.expect_request("/v1/measure/composition").respond_with_handler(self._guard(self._compare))
         server.expect_request("/v1/chat/completions").respond_with_handler(self._guard(self._chat))
         server.expect_request("/v1/prefixes").respond_with_handler(self._guard(self._forget))
         for path, handler in (("caches", self._caches), ("adapters", self._adapters)):
@@ -64,6 +66,7 @@ class EngineTwin:
             "fingerprint": self.fingerprint,
             "context": 4096,
             "bytes_per_token": BYTES_PER_TOKEN,
+            "capabilities": ["kv_compose"] if self.is_movable else [],
         }
         return _json({"object": "list", "data": [entry]})
 
@@ -83,6 +86,16 @@ class EngineTwin:
             }
         )
 
+    def _compare(self, request: Request) -> Response:
+        given = request.get_json()
+        assert all(block.startswith("[1] ") for block in given["blocks"])
+        rows = [
+            {"again": again, "kl": 0.3 - again / 200, "reply": "six" if again else "seven", "seconds": 0.1, "moved": 50}
+            for again in given["again"]
+        ]
+        compared = {"tokens": 300, "seconds": 0.4, "reply": "six", "without": 0.8, "rows": rows}
+        return _json(compared)
+
     def _chat(self, request: Request) -> Response:
         body = request.get_json()
         self.asked.append(body)
@@ -91,6 +104,7 @@ class EngineTwin:
         for name in body.get("caches", []):
             held = self.caches.get(name, "\0")
             cached = max(cached, count_tokens(held) if text.startswith(held) else 0)
+        cached += sum(count_tokens(self.caches[each["name"]]) - each["again"] for each in body.get("moved", []))
         usage = {
             "prompt_tokens": count_tokens(text),
             "completion_tokens": 5,
