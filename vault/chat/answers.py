@@ -55,16 +55,19 @@ class Answering:
 def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion]:
     """Call the models of a plan in their order, outside any transaction; if all fail, yield the extract of the plan.
 
-    A model that fails before its first word gives way to the next. Raises ProviderUnavailable if a model fails later,
-    because the reader has seen a part of its answer; ReaderDisconnected if the reader has left.
+    An adapter that fails gives way to the text, and a model that fails before its first word to the next. Raises
+    ProviderUnavailable if a model fails later, because the reader has seen a part of its answer; ReaderDisconnected if
+    the reader has left.
     """
     failed: list[str] = []
-    for model in () if plan.reply is not None else plan.models:
-        has_begun = False
+    waiting = [] if plan.reply is not None else [(model, plan) for model in plan.models]
+    while waiting:
+        (model, plan), has_begun = waiting.pop(0), False
+        answering = Answering(model, tuple(failed))
         try:
             release_connection()  # a model may take minutes; others need the connection
             is_engine = runs_in_engine(model.llm)
-            answering = _choose(plan, Answering(model, tuple(failed)), is_engine=is_engine)
+            answering = _choose(plan, answering, is_engine=is_engine)
             for piece in _model_pieces(plan, model, _use_of(plan, answering) if is_engine else None):
                 if not has_begun:
                     yield answering
@@ -74,7 +77,10 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
             if has_begun or isinstance(failure, ReaderDisconnected):
                 raise
             logger.warning("a chat asks the next model: %s", failure.detail)
-            failed.append(model.llm.name)
+            if answering.has_adapter:
+                waiting.insert(0, (model, replace(plan, adapter=None)))
+            else:
+                failed.append(model.llm.name)
         else:
             return
     yield Answering(None, tuple(failed))

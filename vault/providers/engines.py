@@ -15,6 +15,7 @@ from vault.providers.openai_endpoint import CONNECT_SECONDS, Endpoint
 from vault.providers.ports import ChatMessage, ProviderUnavailable
 
 CALL_SECONDS = 600.0  # a cache of a long text on a processor takes minutes
+ALREADY_LOADED = "has already been loaded"  # of vLLM's answer to a second load
 MOST_BYTES = 2 * 1024 * 1024 * 1024  # of a cache
 
 
@@ -277,21 +278,29 @@ class VllmEngine(_Caller):
         return AdapterState("loaded", 0, 0, 0.0, is_loaded=True) if name in names else None
 
     def load_adapter(self, name: str, content: bytes) -> None:
-        """Load an adapter in PEFT's format. Its files are there only while vLLM reads them."""
+        """Load an adapter in PEFT's format. Its files stay as long as it is loaded, because vLLM reads them again when
+        it has dropped the adapter for others."""
         place = self._folder / name
-        place.mkdir(parents=True, mode=0o700)
+        place.mkdir(parents=True, mode=0o700, exist_ok=True)
         try:
             (place / "adapter_model.safetensors").write_bytes(content)
             config = {**json.loads(_read_metadata(content)["config"]), "peft_type": "LORA", "task_type": "CAUSAL_LM"}
             (place / "adapter_config.json").write_text(json.dumps(config))
-            self._call("POST", "/load_lora_adapter", json={"lora_name": name, "lora_path": str(place)})
+            body = {"lora_name": name, "lora_path": str(place)}
+            answer = self._call("POST", "/load_lora_adapter", json=body, may=(400,))
+            if not answer.is_success and ALREADY_LOADED not in answer.text:  # another process may have loaded the same
+                raise self._endpoint.unavailable(f"answered with status {answer.status_code}")
         except (KeyError, ValueError):
-            raise self._endpoint.unavailable("cannot take this adapter: its settings cannot be read") from None
-        finally:
             shutil.rmtree(place, ignore_errors=True)
+            raise self._endpoint.unavailable("cannot take this adapter: its settings cannot be read") from None
+        except (ProviderUnavailable, EngineBusy):
+            shutil.rmtree(place, ignore_errors=True)
+            raise
 
     def drop_adapter(self, name: str) -> None:
-        self._call("POST", "/unload_lora_adapter", json={"lora_name": name}, may=(400, 404))
+        """Unload an adapter and remove its files. Raises ProviderUnavailable also where vLLM cannot let it go."""
+        self._call("POST", "/unload_lora_adapter", json={"lora_name": name}, may=(404,))
+        shutil.rmtree(self._folder / name, ignore_errors=True)
 
     def loaded_caches(self) -> frozenset[str]:
         return frozenset()
