@@ -18,14 +18,14 @@ from vault.providers.registry import engine
 
 CONTEXTS, QUERIES = (256, 1_024, 2_048), (32, 167)  # tokens
 ROUNDS = 3
-MEMORIES = (4, 10)  # a cache each, put together
+TOGETHER = ((4, 1), (10, 1), (10, 5))  # memories, and those of one cache
 
 
 def kv(
     contexts: Sequence[int] = CONTEXTS,
     queries: Sequence[int] = QUERIES,
     rounds: int = ROUNDS,
-    memories: Sequence[int] = MEMORIES,
+    together: Sequence[tuple[int, int]] = TOGETHER,
 ) -> dict[str, Any]:
     """Measure the engine of MEMOS_LLM_ENGINE; of several rounds the fastest counts, as other work only slows them."""
     runs_in = engine()
@@ -53,16 +53,22 @@ def kv(
                     "chosen": str(choice.form),
                 }
             )
-    compositions = [_compose(runs_in, count) for count in memories] if model.is_movable else []
+    compositions = [_compose(runs_in, *counts) for counts in together] if model.is_movable else []
     figures = {"model": model.name, "fingerprint": model.fingerprint, "costs": asdict(costs)}
     return {**figures, "rows": rows, "compositions": compositions}
 
 
-def _compose(runs_in: InferenceEngine, memories: int) -> dict[str, Any]:
-    """Return the quality of each composition with a number of caches of one memory each."""
-    found = measure_quality(runs_in, memories)
+def _compose(runs_in: InferenceEngine, memories: int, size: int) -> dict[str, Any]:
+    """Return the quality of each composition of memories, with a cache for each `size` of them."""
+    found = measure_quality(runs_in, memories, size)
     moved = {str(choice): asdict(row) for choice, row in found.moved.items()}
-    return {"memories": memories, "without": found.without, "tokens": found.tokens, "full": asdict(found.full), **moved}
+    return {
+        "memories": f"{memories // size} × {size}",
+        "without": found.without,
+        "tokens": found.tokens,
+        "full": asdict(found.full),
+        **moved,
+    }
 
 
 def kv_table(figures: dict[str, Any]) -> str:
@@ -78,5 +84,5 @@ def kv_table(figures: dict[str, Any]) -> str:
     composed += [
         [f"{found['memories']}, no memories", found["without"], "", "", "", ""] for found in figures["compositions"]
     ]
-    headers = ["memories, composition", "KL", "same replies", "right replies", "tokens moved", "first token s"]
+    headers = ["caches × memories, composition", "KL", "same replies", "right replies", "tokens moved", "first token s"]
     return f"{table}\n\n{markdown(headers, composed)}" if composed else table

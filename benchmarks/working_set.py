@@ -47,7 +47,7 @@ from vault.retrieval.selectors import memories_search
 from vault.scheduler.history import load_memories
 from vault.scheduler.replacement import REPLACEMENTS, ReplacementName
 from vault.scheduler.replay import Replayed, replay
-from vault.scheduler.rules import Memories, PastTurn, learn_weights, preload
+from vault.scheduler.rules import PREDICTORS, Memories, PastTurn, Predictors, learn_weights, preload
 
 BUDGETS = (1_000, 2_000, 4_000, 10_000)
 CITED, DEPTH = 10, 100  # results that an answer may cite, and results of a search
@@ -104,6 +104,7 @@ def working_sets(files: Sequence[Path]) -> dict[str, Any]:
             name.value: _means([_replay(stored, name, BUDGETS[1]) for stored in found]) for name in ReplacementName
         }
         figures.setdefault("predictors", {})[path.stem] = _count_predictors(found)
+        figures.setdefault("without", {})[path.stem] = _take_away(found)
         if path == files[0]:
             figures |= {"times": _times(found[0]), "prompts": _prompts(_read(path)[0])}
     return figures
@@ -130,6 +131,10 @@ def working_sets_table(figures: dict[str, Any]) -> str:
         [
             markdown(["file and budget", *columns], hits),
             markdown(["file and policy", *columns], policies),
+            *(
+                markdown([f"{name}, without", "working set"], list(of.items()))
+                for name, of in figures["without"].items()
+            ),
             markdown(["prompts", "same head", "tokens", "new tokens", "evidence in them"], prompts),
             markdown(["step", "p50 ms", "p95 ms"], times),
         ]
@@ -203,8 +208,9 @@ def _add(actor: Actor, dialogue: Dialogue) -> dict[str, UUID]:
     return ids
 
 
-def _replay(stored: _Stored, name: ReplacementName, budget: int) -> Replayed:
-    return replay(stored.memories, stored.turns, REPLACEMENTS[name], budget, wanted=stored.wanted)
+def _replay(stored: _Stored, name: ReplacementName, budget: int, predictors: Predictors = PREDICTORS) -> Replayed:
+    policy = REPLACEMENTS[name]
+    return replay(stored.memories, stored.turns, policy, budget, wanted=stored.wanted, predictors=predictors)
 
 
 def _means(found: Sequence[Replayed]) -> dict[str, float]:
@@ -231,6 +237,16 @@ def _count_predictors(found: Sequence[_Stored]) -> dict[str, dict[str, int]]:
             total["preloaded"] += count.preloaded
             total["used"] += count.used
     return totals
+
+
+def _take_away(found: Sequence[_Stored]) -> dict[str, float]:
+    """Return the evidence that is ready without each predictor, with 2,000 tokens; "" with all."""
+    shares = {}
+    for left_out in ("", *PREDICTORS):
+        others = {name: predict for name, predict in PREDICTORS.items() if name != left_out}
+        outcomes = [_replay(stored, ReplacementName.KEEP, BUDGETS[1], others) for stored in found]
+        shares[left_out] = _means(outcomes)["hits"]
+    return shares
 
 
 def _times(stored: _Stored) -> dict[str, Any]:

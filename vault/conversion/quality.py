@@ -67,14 +67,15 @@ def model_quality(engine: InferenceEngine, model: EngineModel) -> dict[str, dict
     return found
 
 
-def measure_quality(engine: InferenceEngine, memories: int) -> Qualities:
-    """Ask about each of some memories, a cache for each, with each composition.
+def measure_quality(engine: InferenceEngine, memories: int, size: int = 1) -> Qualities:
+    """Ask about each of some memories, with a cache for each `size` of them, with each composition.
 
     Raises ProviderUnavailable; EngineBusy.
     """
     facts = FACTS[:memories]
     system, text = (message.content for message in block_prompt([_make_evidence(*row) for row in enumerate(facts, 1)]))
-    blocks = [block_prompt([_make_evidence(1, fact)])[-1].content for fact in facts]
+    parts = [facts[at : at + size] for at in range(0, memories, size)]
+    blocks = [block_prompt([_make_evidence(*row) for row in enumerate(part, 1)])[-1].content for part in parts]
     agains = [choice.recomputed for choice in MOVED]
     found = [
         (word, engine.compare_compositions(system, blocks, text, f"\nQuestion: {question}", agains))

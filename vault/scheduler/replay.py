@@ -8,7 +8,16 @@ from uuid import UUID
 
 from vault.layers.rules import fit
 from vault.scheduler.replacement import Replacement
-from vault.scheduler.rules import Chosen, Count, Memories, PastTurn, learn_weights, preload
+from vault.scheduler.rules import (
+    PREDICTORS,
+    Chosen,
+    Count,
+    Memories,
+    PastTurn,
+    Predictors,
+    learn_weights,
+    preload,
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,7 @@ def replay(
     *,
     learns: bool = True,
     wanted: Sequence[AbstractSet[UUID]] | None = None,
+    predictors: Predictors = PREDICTORS,
 ) -> Replayed:
     """Preload after each turn, and compare the set with what the next turn used. learns: weights follow the counts.
 
@@ -47,7 +57,9 @@ def replay(
         before, used = turns[:at], (wanted or [turn.used for turn in turns])[at] & memories.by_id.keys()
         weights = learn_weights(counts if learns else {})
         ids = {chosen.id for chosen in held}
-        held = preload(memories, before, weights=weights, policy=policy, before=ids, budget=budget)
+        held = preload(
+            memories, before, weights=weights, policy=policy, before=ids, budget=budget, predictors=predictors
+        )
         sizes.append(sum(chosen.tokens for chosen in held))
         if not used:
             continue

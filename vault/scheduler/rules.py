@@ -20,6 +20,7 @@ RECENT, NEAREST, FOUND = 60, 60, 100  # memories that a predictor names
 AROUND, AROUND_REACH = 12, 5  # positions beside a memory; those in which its weight falls to 1/e
 AROUND_TURNS, AROUND_FOUND = 3, 10  # last turns, and the first results of each, whose neighbours are looked at
 CITED = 2.0  # weight of a cited memory beside that of the first result
+SESSIONS = 3  # memories of the last turn whose sessions are named
 LINKED_FOUND = 10  # first results of the last search, whose neighbours in the graph are looked at
 TOPIC_TURNS, FADE = 3, 0.5  # last turns that make the topic, and the weight of each beside the next
 LABEL_TURNS = 5
@@ -130,6 +131,17 @@ def _predict_beside(moment: Moment) -> Scores:
     return _normalise(scores)
 
 
+def _predict_session(moment: Moment) -> Scores:
+    """Name what was said in the sessions of what the last turn cites, or of the first results of its search."""
+    sessions: dict[int, float] = {}
+    for rank, cube_id in enumerate(_last_memories(moment)[:SESSIONS]):
+        candidate = moment.memories.by_id.get(cube_id)
+        if candidate is not None and candidate.place is not None:
+            sessions.setdefault(candidate.place[0], 1 / (1 + rank))
+    named = (candidate for candidate in moment.memories.newest if candidate.place)
+    return {each.id: sessions[each.place[0]] for each in named if each.place and each.place[0] in sessions}
+
+
 def _predict_graph(moment: Moment) -> Scores:
     """Name the neighbours in the graph of the memories of the last turn."""
     scores: Scores = {}
@@ -165,11 +177,13 @@ def _predict_dates(moment: Moment) -> Scores:
     return {cube_id: 1 - wait / reach for cube_id, wait in ahead.items() if timedelta(0) <= wait < reach}
 
 
-PREDICTORS: Mapping[str, Callable[[Moment], Scores]] = {
+Predictors = Mapping[str, Callable[[Moment], Scores]]
+PREDICTORS: Predictors = {
     "recent": _predict_recent,
     "results": _predict_results,
     "topic": _predict_topic,
     "beside": _predict_beside,
+    "session": _predict_session,
     "graph": _predict_graph,
     "together": _predict_together,
     "hour": _predict_hour,
@@ -217,15 +231,17 @@ def preload(
     policy: Replacement,
     before: AbstractSet[UUID],
     budget: int,
+    predictors: Predictors = PREDICTORS,
 ) -> list[Chosen]:
     """Return the memories for the turn after the last of `turns`, best first, within a budget of tokens.
 
-    before: the last set. Its memories stay by the policy's score; most leave with a new topic.
+    before: the last set. Its memories stay by the policy's score; most leave with a new topic. predictors: all, unless
+    one is taken away to measure its worth.
     """
     moment = Moment(memories, turns, memories.measure_near(_mean_topic(turns)))
     scores: Scores = defaultdict(float)
     leading: dict[UUID, tuple[float, str]] = {}
-    for name, predict in PREDICTORS.items():
+    for name, predict in predictors.items():
         for cube_id, score in predict(moment).items():
             if cube_id in memories.by_id:
                 part = weights[name] * score

@@ -60,6 +60,10 @@ class Row:
         return [(choice, _describe_choice(choice, self.form)) for choice in Composition]
 
     @property
+    def composition(self) -> str:
+        return _describe_choice(self.form.composition, self.form)
+
+    @property
     def may_compose(self) -> bool:
         return self.form.kind == MemoryType.ACTIVATION
 

@@ -32,6 +32,7 @@ REASONS: dict[str, Promise] = {
     "results": _("found for the last question"),
     "topic": _("near the topic"),
     "beside": _("said beside what was used"),
+    "session": _("said in the session of what was used"),
     "graph": _("linked to what was used"),
     "together": _("used together before"),
     "hour": _("often used at this time"),

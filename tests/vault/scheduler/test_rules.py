@@ -72,6 +72,7 @@ CASES: list[tuple[str, list[Candidate], list[PastTurn], list[int]]] = [
     ("results", [memory(1), memory(2), memory(3)], [turn(0, found=(3, 1))], [3, 1]),
     ("topic", [memory(1, vector=vector(0.1, 1)), memory(2, vector=vector(1)), memory(3)], [turn(0)], [2, 1]),
     ("beside", [memory(1, place=(7, 1)), memory(2, place=(7, 2)), memory(3, place=(8, 2))], [turn(0, (2,))], [2, 1]),
+    ("session", [memory(1, place=(7, 90)), memory(2, place=(7, 2)), memory(3, place=(8, 2))], [turn(0, (2,))], [1, 2]),
     ("together", [memory(1), memory(2), memory(3)], [turn(0, (1, 2)), turn(1, (3,)), turn(2, (1,))], [1, 2]),
     ("hour", [memory(1), memory(2)], [turn(-1440, (1,)), turn(-700, (2,)), turn(0)], [1]),
     ("dates", [memory(1, due=BEGIN + timedelta(days=3)), memory(2, due=BEGIN + timedelta(days=30))], [turn(0)], [1]),
