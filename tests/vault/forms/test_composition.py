@@ -78,7 +78,7 @@ def test_memory_of_two_blocks_enters_once(engine: EngineTwin, alice: Contract) -
     assert [text.count(fact) for fact in FACTS] == [1, 1, 1]
 
 
-def test_reader_without_the_right_to_a_parent_of_the_moved_block_gets_the_other_alone(
+def test_reader_without_the_right_to_a_parent_of_the_moved_block_gets_only_the_other(
     engine: EngineTwin, world: World, olivia: Contract, alice: Contract
 ) -> None:
     assert olivia.post("namespaces/", {"path": "/team/rules", "kind": "shared"}).status == 201

@@ -31,7 +31,7 @@ def mount(client: Contract, form: dict[str, Any], task: str) -> None:
     assert (changed.status, changed.json["task"], changed.json["persona"]) == (200, task, None)
 
 
-def test_cache_of_a_task_is_used_by_calls_that_name_the_task_alone(engine: EngineTwin, alice: Contract) -> None:
+def test_cache_of_a_task_is_used_only_by_calls_that_name_the_task(engine: EngineTwin, alice: Contract) -> None:
     form = make_cache(alice, add_facts(alice))
     mount(alice, form, TASK)
     assert ask_for(alice, TASK)["usage"]["cached_tokens"] > 0
