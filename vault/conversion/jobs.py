@@ -25,11 +25,12 @@ from vault.conversion.quality import model_quality
 from vault.conversion.services import OpenedBlock, block_open, require_engine
 from vault.cubes.services import cubes_add
 from vault.forms.costs import engine_costs
-from vault.forms.payloads import handle_of, payload_encode, payload_seal, payload_store
+from vault.forms.payloads import handle_of, payload_encode, payload_seal, payload_store, task_open
+from vault.forms.services import FormChanges, form_update
 from vault.models import Cube, CubeSource, MemoryForm
 from vault.providers.engines import AdapterState, EngineBusy, EngineModel, InferenceEngine
 from vault.providers.ports import ProviderUnavailable
-from vault.vocabulary import MemoryType, SemanticType, Sensitivity, Source, SourceKind
+from vault.vocabulary import Composition, MemoryType, SemanticType, Sensitivity, Source, SourceKind
 
 READER = "conversion"
 TRAINED, EXAMINED, FAILED = "trained", "examined", ("failed", "cancelled")
@@ -74,6 +75,8 @@ def form_build(run: JobRun) -> Callable[[], Step]:
 
     def write() -> Step:
         form = form_store(run.actor, run.settings, title, block, made)
+        if is_cache and run.settings.get("former"):
+            _repeat_choices(run.actor, form, UUID(run.settings["former"]))
         return Step(done=1, total=1, result={"form_id": str(form.id), "memory_id": str(form.cube_id)})
 
     return write
@@ -166,6 +169,19 @@ def form_store(actor: Actor, settings: Any, title: str, block: OpenedBlock, made
             authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
         kind = MemoryType(settings["kind"])
         return form_insert(actor, kind, title, parents, made, persona if kind == MemoryType.ACTIVATION else None)
+
+
+def _repeat_choices(actor: Actor, form: MemoryForm, former_id: UUID) -> None:
+    """Mount a cache on the task of the one in whose place it was made, with its composition.
+
+    Writes: as `form_update`, if the actor may still read the former one.
+    """
+    with acting(actor):
+        mine = Cube.objects.visible_to(actor).values("id")
+        former = MemoryForm.objects.filter(tenant_id=actor.tenant_id, id=former_id, cube_id__in=mine).first()
+        if former is not None:
+            changes = FormChanges(task=task_open(former), composition=Composition(former.composition))
+            form_update(actor=actor, form_id=form.id, changes=changes)
 
 
 def form_insert(

@@ -39,12 +39,14 @@ NEEDED = {
 
 @dataclass(frozen=True)
 class ConversionDraft:
-    """Memories that become a cache, in their order. persona_id: on which it is then mounted."""
+    """Memories that become a cache, in their order. persona_id: on which it is then mounted; former_id: the cache in
+    whose place it is made, for the same task and with the same composition."""
 
     memory_ids: tuple[UUID, ...]
     title: str = field(repr=False)
     kind: MemoryType = MemoryType.ACTIVATION
     persona_id: UUID | None = None
+    former_id: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def conversion_request(*, actor: Actor, draft: ConversionDraft) -> JobView:
         "memories": [str(memory_id) for memory_id in draft.memory_ids],
         "kind": draft.kind,
         "persona": str(draft.persona_id) if draft.persona_id else "",
+        "former": str(draft.former_id) if draft.former_id else "",
     }
     request = json.dumps({"title": draft.title}).encode()
     return job_create(actor=actor, kind=Topic.FORM_BUILD, settings=settings, request=request)

@@ -125,7 +125,9 @@ def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBas
         case "anew" | "train":
             kind = found.kind if action == "anew" else MemoryType.PARAMETER
             persona_id = found.persona_id if kind == MemoryType.ACTIVATION else None
-            draft = ConversionDraft(found.parents, found.title, kind, persona_id)
+            draft = ConversionDraft(
+                found.parents, found.title, kind, persona_id, found.id if action == "anew" else None
+            )
             return see_other(reverse("job", args=[conversion_request(actor=actor, draft=draft).id]))
         case "erase":
             form_remove(actor=actor, form_id=form_id)

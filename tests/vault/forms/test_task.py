@@ -12,6 +12,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.forms.stored import form_add
 from tests.vault.forms.test_caches import FACTS, QUESTION, add_facts, engine, make_cache, used_caches
 from tests.vault.forms.twin import EngineTwin
+from tests.vault.outbox import run_jobs
 from vault.models import MemoryForm
 from vault.vocabulary import MemoryType
 
@@ -113,6 +114,12 @@ def test_task_is_named_and_changed_on_the_page(engine: EngineTwin, world: World,
     change = f"/forms/{form['id']}/change/"
     assert browser.post(change, {"action": "task", "task": f" {TASK} "}).status_code == 303
     assert f"Mounted on alice. Mounted on the task {TASK}." in browser.get("/forms/").content.decode()
+    assert alice.patch(f"forms/{form['id']}/", {"composition": "rotated"}).status == 200
+    assert browser.post(change, {"action": "anew"}).status_code == 303
+    run_jobs()
+    newest = alice.get("forms/").json["results"][0]
+    assert (newest["id"] != form["id"], newest["task"], newest["composition"]) == (True, TASK, "rotated")
+    assert browser.post(f"/forms/{newest['id']}/change/", {"action": "erase"}).status_code == 303
     assert browser.post(change, {"action": "unmount"}).status_code == 303
     assert browser.post(change, {"action": "task", "task": ""}).status_code == 303
     assert "Not mounted on a persona or a task." in browser.get("/forms/").content.decode()
