@@ -80,6 +80,27 @@ def test_block_enters_as_a_cache_and_no_longer_once_it_is_erased(alice: Contract
     assert alice.post(again, asked).json["usage"]["cached_tokens"] < form["tokens"]
 
 
+def test_second_block_is_moved_behind_the_first_and_read_less(alice: Contract) -> None:
+    ids = [alice.add(rule)["id"] for rule in RULES]
+    run_jobs()
+    persona = alice.get("me/").json["personas"][0]["id"]
+    forms = []
+    for part in (ids[:2], ids[2:]):
+        alice.post("forms/", {"memory_ids": part, "title": "House rules", "persona": persona})
+        run_jobs()
+        forms.append(alice.get("forms/").json["results"][0])
+    second, first = forms
+    assert set(second["quality"]) == {"rotated", "rotated+recompute(12)", "rotated+recompute(32)"}
+    asked, cached = {"content": "When does the museum close?"}, []
+    for composition in ("exact", "rotated"):
+        assert alice.patch(f"forms/{second['id']}/", {"composition": composition}).status == 200
+        place = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
+        cached.append(alice.post(place, asked).json["usage"]["cached_tokens"])
+    assert cached[0] >= first["tokens"] - 1
+    assert cached[1] > cached[0] + 40
+    assert [alice.get(f"forms/{form['id']}/").json["uses"] for form in (first, second)] == [2, 1]
+
+
 def test_chat_through_a_cache_shows_and_prices_cached_tokens_and_charts_what_each_turn_saved(
     address: str, world: World, olivia: Contract
 ) -> None:
