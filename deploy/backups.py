@@ -1,55 +1,76 @@
 """Backs up the database, its files and the keys once a day, and deletes what is older than MEMOS_BACKUP_DAYS.
 
-The command of the service `backup` in docker-compose.yml: `backups.py FOLDER KEY_COPIES [--hour 3]`. It begins with a
-backup if the newest one is a day old. `--once` ends after one; `--check` exits 0 if the newest is at most 26 hours old.
+The command of the service `backup` in docker-compose.yml, and of the chart: `backups.py PLACE KEY_COPIES [--hour 3]`.
+Each place is a folder or `s3://BUCKET/PREFIX`. It begins with a backup if the newest one is a day old. `--once` ends
+after one; `--check` exits 0 if the newest is at most 26 hours old. `--keep N` also deletes all but the newest N.
 """
 
 import argparse
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
-MANAGE = [sys.executable, str(Path(__file__).resolve().parents[1] / "manage.py")]
-COMPLETE = "backup.json"  # written last
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from memos_web.backup.manifest import BackupError  # noqa: E402  the folder of the product comes first
+from memos_web.backup.places import Place, place_of  # noqa: E402
+from memos_web.config import ConfigError, read_config  # noqa: E402
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")  # as manage.py; buckets need them
+MANAGE = [sys.executable, str(ROOT / "manage.py")]
 NAME = "%Y-%m-%dT%H-%M-%SZ"
 DAY, LATE = timedelta(days=1), timedelta(hours=26)
 RETRY_SECONDS = 900
-PROMISED_DAYS = "30"  # the product's own default
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("key_copies", type=Path)
+    parser.add_argument("place")
+    parser.add_argument("key_copies")
     parser.add_argument("--hour", type=int, default=3, choices=range(24), metavar="0..23", help="of the day, in UTC")
+    parser.add_argument("--keep", type=int, default=0, metavar="N", help="backups at most; 0: as many as days")
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
-    if asked.check:
-        return 0 if datetime.now(UTC) - newest(asked.folder) <= LATE else 1
-    if asked.once:
-        return back_up(asked.folder, asked.key_copies)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    while True:
-        wait = next_time(newest(asked.folder), asked.hour) - datetime.now(UTC)
-        time.sleep(max(0.0, wait.total_seconds()))
-        if back_up(asked.folder, asked.key_copies):
-            time.sleep(RETRY_SECONDS)
+    try:
+        if is_same_bucket(asked.place, asked.key_copies):
+            raise BackupError("the keys need another bucket than the database: together they open everything")
+        config = read_config(os.environ)
+        place = place_of(config, asked.place)
+        if asked.check:
+            return 0 if datetime.now(UTC) - newest(place) <= LATE else 1
+        if asked.once:
+            return back_up(place, asked.key_copies, config.backup_days, asked.keep)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        while True:
+            wait = next_time(newest(place), asked.hour) - datetime.now(UTC)
+            time.sleep(max(0.0, wait.total_seconds()))
+            if back_up(place, asked.key_copies, config.backup_days, asked.keep):
+                time.sleep(RETRY_SECONDS)
+    except (BackupError, ConfigError) as error:
+        sys.stderr.write(f"memos: {error}\n")
+        return 1
 
 
-def newest(folder: Path) -> datetime:
+def is_same_bucket(place: str, key_copies: str) -> bool:
+    return place.startswith("s3://") and urlsplit(place).netloc == urlsplit(key_copies).netloc
+
+
+def times(place: Place) -> dict[str, datetime]:
+    """Return the times of complete backups by their names, the newest first."""
+    names = [name for name in place.complete() if name.endswith("Z")]
+    return {name: datetime.strptime(name, NAME).replace(tzinfo=UTC) for name in reversed(names)}
+
+
+def newest(place: Place) -> datetime:
     """Return the time of the newest complete backup; without one, the beginning of time."""
-    times = [datetime.strptime(path.parent.name, NAME).replace(tzinfo=UTC) for path in complete(folder)]
-    return max(times, default=datetime.min.replace(tzinfo=UTC))
-
-
-def complete(folder: Path) -> list[Path]:
-    return [path for path in folder.glob(f"*/{COMPLETE}") if path.parent.name.endswith("Z")]
+    return max(times(place).values(), default=datetime.min.replace(tzinfo=UTC))
 
 
 def next_time(last: datetime, hour: int) -> datetime:
@@ -61,18 +82,16 @@ def next_time(last: datetime, hour: int) -> datetime:
     return at if at > last else at + DAY
 
 
-def back_up(folder: Path, key_copies: Path) -> int:
+def back_up(place: Place, key_copies: str, days: int, keep: int) -> int:
     """Make a backup and a copy of the keys, and delete old backups. Returns the exit code of what failed, or 0."""
-    target = folder / datetime.now(UTC).strftime(NAME)
-    for words in ([str(target)], ["--keys", str(key_copies)]):
+    target = place.below(datetime.now(UTC).strftime(NAME))
+    for words in ([target.name], ["--keys", key_copies]):
         if code := subprocess.run([*MANAGE, "backup", *words], check=False).returncode:
             return code
-    days = int(os.environ.get("MEMOS_BACKUP_DAYS") or PROMISED_DAYS)
-    for path in complete(folder):
-        made = datetime.strptime(path.parent.name, NAME).replace(tzinfo=UTC)
-        if datetime.now(UTC) - made >= timedelta(days=days):
-            shutil.rmtree(path.parent)
-            sys.stderr.write(f"deleted {path.parent}, which is {days} days old\n")
+    for number, (name, made) in enumerate(times(place).items()):
+        if datetime.now(UTC) - made >= timedelta(days=days) or (keep and number >= keep):
+            place.below(name).remove()
+            sys.stderr.write(f"deleted {place.below(name).name}\n")
     return 0
 
 

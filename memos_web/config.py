@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +25,9 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_ALLOWED_HOSTS",
         "MEMOS_ALLOW_PRIVATE_ADDRESSES",
         "MEMOS_BACKUP_DAYS",
+        "MEMOS_BACKUP_STORE_KEY",
+        "MEMOS_BACKUP_STORE_REGION",
+        "MEMOS_BACKUP_STORE_URL",
         "MEMOS_BLOB_STORE",
         "MEMOS_BLOB_STORE_KEY",
         "MEMOS_BLOB_STORE_REGION",
@@ -177,6 +180,7 @@ class Config:
     embedder: EmbedderChoice
     reranker: RerankerChoice
     blob_store: BlobStoreChoice
+    backup_store: BlobStoreChoice  # without a bucket, which the commands name
     vector_index: VectorIndexChoice
     search_weights: dict[str, float]
     master_key: bytes | None = field(repr=False)
@@ -254,6 +258,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         embedder=_embedder(environ),
         reranker=_reranker(environ),
         blob_store=_blob_store(environ),
+        backup_store=_s3_service(environ, "MEMOS_BACKUP_STORE"),
         vector_index=_vector_index(environ),
         search_weights=_weights(environ.get("MEMOS_SEARCH_WEIGHTS", "")),
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
@@ -470,23 +475,28 @@ def _reranker(environ: Mapping[str, str]) -> RerankerChoice:
 def _blob_store(environ: Mapping[str, str]) -> BlobStoreChoice:
     """`s3://BUCKET[/PREFIX]` of MEMOS_BLOB_STORE, the service's address and `ID:SECRET`."""
     text = environ.get("MEMOS_BLOB_STORE", "")
-    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9._/-]*))?", text)
+    found = bucket_read(text)
     if text and not found:
         raise ConfigError("MEMOS_BLOB_STORE is no bucket: write s3://BUCKET or s3://BUCKET/PREFIX")
-    key_id, _, secret = environ.get("MEMOS_BLOB_STORE_KEY", "").partition(":")
+    bucket, prefix = found or ("", "")
+    return replace(_s3_service(environ, "MEMOS_BLOB_STORE"), bucket=bucket, prefix=prefix)
+
+
+def _s3_service(environ: Mapping[str, str], name: str) -> BlobStoreChoice:
+    """Read a service that speaks S3, without a bucket: its address, region and `ID:SECRET`."""
+    key_id, _, secret = environ.get(f"{name}_KEY", "").partition(":")
     if bool(key_id) != bool(secret):
-        raise ConfigError("MEMOS_BLOB_STORE_KEY is no key: write ID:SECRET")
-    endpoint = environ.get("MEMOS_BLOB_STORE_URL", "")
+        raise ConfigError(f"{name}_KEY is no key: write ID:SECRET")
+    endpoint = environ.get(f"{name}_URL", "")
     if endpoint and not endpoint.startswith(("http://", "https://")):
-        raise ConfigError("MEMOS_BLOB_STORE_URL is not an http:// or https:// address")
-    return BlobStoreChoice(
-        bucket=found[1] if found else "",
-        prefix=(found[2] or "").strip("/") if found else "",
-        endpoint=endpoint,
-        region=environ.get("MEMOS_BLOB_STORE_REGION", ""),
-        key_id=key_id,
-        secret=secret,
-    )
+        raise ConfigError(f"{name}_URL is not an http:// or https:// address")
+    return BlobStoreChoice("", "", endpoint, environ.get(f"{name}_REGION", ""), key_id, secret)
+
+
+def bucket_read(text: str) -> tuple[str, str] | None:
+    """Return bucket and prefix of `s3://BUCKET[/PREFIX]`; None if it is something else."""
+    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9._/-]*))?", text)
+    return (found[1], (found[2] or "").strip("/")) if found else None
 
 
 def _vector_index(environ: Mapping[str, str]) -> VectorIndexChoice:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from memos_web.backup.dump import PARTIAL, _lock_folder, _remove_partial_backups
 from memos_web.backup.manifest import DUMP
+from memos_web.backup.places import PARTIAL, _lock_folder, _remove_partial_backups
 
 
 def _make_partial(folder: Path) -> Path:

@@ -2,19 +2,36 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 FORMAT = "memos-backup/1"
 NAME = "backup.json"
 DUMP = "database.dump"
 MIGRATED = ("governance", "vault")  # apps whose last migration determines which code can read the rows
+FILE = re.compile(r"[\w.-]+(/[\w.-]+)*")
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class BackupError(Exception):
     """A backup or a restoration failed. The message is one line for a person."""
+
+
+class Missing(BackupError):
+    """A file of a backup is not there."""
+
+
+class Readable(Protocol):
+    """The place of a backup, as far as it is read."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield a file of the backup. Raises Missing; BackupError if it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -36,35 +53,30 @@ class Manifest:
     files: dict[str, str]
 
 
-def manifest_write(folder: Path, manifest: Manifest) -> None:
+def manifest_text(manifest: Manifest) -> bytes:
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1, sort_keys=True)
-    (folder / NAME).write_text(text + "\n", encoding="utf-8")
+    return f"{text}\n".encode()
 
 
-def manifest_read(folder: Path) -> Manifest:
+def manifest_read(place: Readable) -> Manifest:
     """Read the manifest of a backup and check its files. Raises BackupError if it is no backup, is of another release,
     or a file is missing or changed."""
     try:
-        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        found = json.loads(b"".join(place.read(NAME)))
         kind = found.pop("format")
         tables = {name: TableHash(**table) for name, table in found.pop("tables").items()}
         manifest = Manifest(tables=tables, **found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BackupError(f"{folder} holds no backup") from error
+    except (Missing, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BackupError(f"{place.name} holds no backup") from error
     if kind != FORMAT:
-        raise BackupError(f"{folder} has the format {kind}; this release reads {FORMAT}")
+        raise BackupError(f"{place.name} has the format {kind}; this release reads {FORMAT}")
     _refuse_newer(manifest)
-    _refuse_changed(folder, manifest)
+    _refuse_changed(place, manifest)
     return manifest
 
 
 def files_below(folder: Path) -> Iterator[Path]:
     yield from sorted(path for path in folder.rglob("*") if path.is_file() and path.name != NAME)
-
-
-def file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _refuse_newer(manifest: Manifest) -> None:
@@ -74,8 +86,15 @@ def _refuse_newer(manifest: Manifest) -> None:
             raise BackupError(f"the backup was made by another release: this one has no migration {app} {last}")
 
 
-def _refuse_changed(folder: Path, manifest: Manifest) -> None:
-    for name, digest in manifest.files.items():
-        path = folder / name
-        if not path.is_file() or file_digest(path) != digest:
-            raise BackupError(f"{path} is missing, or was changed since the backup was made")
+def _refuse_changed(place: Readable, manifest: Manifest) -> None:
+    for name, expected in manifest.files.items():
+        if not FILE.fullmatch(name) or ".." in name.split("/"):
+            raise BackupError(f"{place.name} holds no backup: {name!r} is no name of a file")
+        digest = hashlib.sha256()
+        try:
+            for part in place.read(name):
+                digest.update(part)
+        except Missing:
+            digest = hashlib.sha256(b"missing")
+        if digest.hexdigest() != expected:
+            raise BackupError(f"{place.name}/{name} is missing, or was changed since the backup was made")

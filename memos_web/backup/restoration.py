@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,9 @@ from governance.keys.moving import contents_of, copy_contents
 from governance.keys.places import Place, SqlitePlace, place_at
 from governance.keys.store import SealedKeyStore
 from memos_web.backup.dump import FOLDERS
-from memos_web.backup.manifest import DUMP, BackupError, Manifest, manifest_read
-from memos_web.backup.programs import run_tool
+from memos_web.backup.manifest import DUMP, BackupError, Manifest, Readable, manifest_read
+from memos_web.backup.places import write_file
+from memos_web.backup.programs import feed_tool
 from memos_web.backup.rowhash import session_set, table_hashes
 from memos_web.config import Config
 from memos_web.embedded import postgres, product_programs
@@ -31,7 +32,6 @@ from memos_web.embedded.errors import StartError
 from memos_web.embedded.folders import lock_data_dir, prepare_data_dir
 from memos_web.embedded.programs import Program, last_line, spawn, stop_all
 from memos_web.installation import key_store_path, lost_master_key, master_key, secrets_make
-from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.ports import BlobStoreUnavailable
 from vault.providers.registry import BLOBS, choose_blob_store
 
@@ -68,12 +68,12 @@ class NotedStore:
         return False  # unknown until the database is restored
 
 
-def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manifest:
+def restore(config: Config, source: Readable, *, keys: Path | None = None) -> Manifest:
     """Restore a backup. keys: a copy of the key store, if the data directory has none.
 
     Raises BackupError; StartError if the product is running. A failed restoration leaves nothing behind.
     """
-    manifest = manifest_read(folder)
+    manifest = manifest_read(source)
     prepare_data_dir(config.data_dir)
     lock = lock_data_dir(config.data_dir)
     try:
@@ -81,7 +81,7 @@ def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manife
         secrets_make(config)
         try:
             with _empty_database(config) as conninfo:
-                _load(config, folder, manifest, conninfo)
+                _load(config, source, manifest, conninfo)
         except BaseException:
             if placed is not None:
                 placed.remove()
@@ -91,12 +91,12 @@ def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manife
     return manifest
 
 
-def verify(config: Config, folder: Path, *, keys: Path | None = None) -> Manifest:
+def verify(config: Config, source: Readable, *, keys: Path | None = None) -> Manifest:
     """Load a backup into a PostgreSQL of its own, compare every row, and remove that again; nothing else changes.
 
     keys: a copy of the key store to check; None: the key store of this installation. Raises BackupError; StartError.
     """
-    manifest = manifest_read(folder)
+    manifest = manifest_read(source)
     place = SqlitePlace(keys) if keys else place_at(config.key_store_url or key_store_path(config))
     _keys_compare(place, manifest, _given_master_key(config))
     account = server_account()
@@ -105,32 +105,32 @@ def verify(config: Config, folder: Path, *, keys: Path | None = None) -> Manifes
         give(own, account)
         server = postgres.Postgres(own / "pg", own / "run", own / "postgres.log", account)
         with _embedded_database(server) as conninfo:
-            _load_rows(folder, manifest, conninfo)
+            _load_rows(source, manifest, conninfo)
     return manifest
 
 
-def _load_rows(folder: Path, manifest: Manifest, conninfo: str) -> None:
+def _load_rows(source: Readable, manifest: Manifest, conninfo: str) -> None:
     words = ["--exit-on-error", "--single-transaction", "--no-comments", f"--dbname={_name_of(conninfo)}"]
-    run_tool("pg_restore", [*words, str(folder / DUMP)], conninfo)
+    feed_tool("pg_restore", words, conninfo, source.read(DUMP))
     _compare(conninfo, manifest)
 
 
-def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> None:
-    _load_rows(folder, manifest, conninfo)
-    for name in FOLDERS:
-        if (folder / name).is_dir():
-            shutil.copytree(folder / name, config.data_dir / name, dirs_exist_ok=True)
-    blobs_load(config, folder / BLOBS)
+def _load(config: Config, source: Readable, manifest: Manifest, conninfo: str) -> None:
+    _load_rows(source, manifest, conninfo)
+    for name in manifest.files:
+        if name.startswith(tuple(f"{folder}/" for folder in FOLDERS)):
+            write_file(config.data_dir / name, source.read(name))
+    blobs_load(config, source, manifest.files)
     _run(product_programs.command(config, "migrate", "--noinput", environ=product_programs.owner_environ(config)))
     _run(product_programs.command(config, "erasures_apply"))
 
 
-def blobs_load(config: Config, folder: Path) -> None:
+def blobs_load(config: Config, source: Readable, files: Iterable[str]) -> None:
     """Write the saved blobs to the configured store, which may differ from that of the backup. Raises BackupError."""
-    saved, store = FolderBlobStore(folder), choose_blob_store(config.blob_store, config.data_dir)
+    store = choose_blob_store(config.blob_store, config.data_dir)
     try:
-        for entry in saved.entries() if folder.is_dir() else ():
-            store.write(entry.name, saved.read(entry.name) or b"")
+        for name in (name for name in files if name.startswith(f"{BLOBS}/")):
+            store.write(name.removeprefix(f"{BLOBS}/"), b"".join(source.read(name)))
     except BlobStoreUnavailable as error:
         raise BackupError(f"the blobs cannot be written to {store.name}: {error.detail}") from error
 

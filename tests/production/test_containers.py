@@ -29,6 +29,8 @@ OF_TELEMETRY = {
 }  # fmt: skip
 # Read, and not for the containers that serve: the image or the compose file decides them.
 NOT_PASSED = {"MEMOS_DATABASE_ROLE", "MEMOS_DATA_DIR", "MEMOS_HOST", "MEMOS_PORT", "MEMOS_WEB_PROCESSES"}
+# Whoever serves cannot delete backups.
+OF_BACKUPS = {"MEMOS_BACKUP_STORE_KEY", "MEMOS_BACKUP_STORE_REGION", "MEMOS_BACKUP_STORE_URL"}
 OF_CLIENTS = {"MEMOS_URL", "MEMOS_API_KEY"}
 OF_ENGINE = {"MEMOS_ENGINE_MODEL"}  # read by the local engine, which is a program of its own
 SERVING = ("web", "worker", "worker-heavy", "beat")
@@ -93,13 +95,13 @@ def test_the_workers_take_every_queue_once(compose: dict[str, Any]) -> None:
 def test_every_variable_given_to_the_product_is_one_that_it_reads(compose: dict[str, Any]) -> None:
     for name in (*SERVING, "migrate"):
         given = set(compose["services"][name]["environment"])
-        assert given <= KNOWN_VARIABLES | ADDRESSES | OF_UVICORN | OF_TELEMETRY
+        assert given <= (KNOWN_VARIABLES - OF_BACKUPS) | ADDRESSES | OF_UVICORN | OF_TELEMETRY
 
 
 @pytest.mark.parametrize("name", [*SERVING, "backup"])
 def test_every_variable_that_the_product_reads_is_given_to_its_containers(compose: dict[str, Any], name: str) -> None:
     given = set(compose["services"][name]["environment"])
-    assert (KNOWN_VARIABLES | OF_TELEMETRY) - NOT_PASSED - given == set()
+    assert (KNOWN_VARIABLES | OF_TELEMETRY) - NOT_PASSED - given == (set() if name == "backup" else OF_BACKUPS)
 
 
 def test_every_variable_of_the_documents_is_one_that_is_read(compose: dict[str, Any]) -> None:
@@ -120,7 +122,8 @@ def test_backups_are_written_where_the_compose_file_mounts_them(compose: dict[st
     _, script, folder, copies, *_ = backup["command"]
     assert (ROOT / script).is_file()
     assert backup["volumes"][: len(VOLUMES)] == compose["services"]["web"]["volumes"]
-    assert [volume.rpartition(":")[2] for volume in backup["volumes"][len(VOLUMES) :]] == [folder, copies]
+    mounted = [volume.rpartition(":")[2] for volume in backup["volumes"][len(VOLUMES) :]]
+    assert [f"${{BACKUP_PLACE:-{mounted[0]}}}", f"${{KEY_COPIES_PLACE:-{mounted[1]}}}"] == [folder, copies]
     assert backup["healthcheck"]["test"] == ["CMD", "python", script, folder, copies, "--check"]
 
 

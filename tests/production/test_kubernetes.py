@@ -16,12 +16,16 @@ from governance.vocabulary import Weight
 from memos_web.config import KNOWN_VARIABLES
 from tests.harness.servers import ROOT
 from tests.production.chart import CHART, PACKAGE, RENDERED, VALUES, render_chart, run_helm
-from tests.production.test_containers import ADDRESSES, NOT_PASSED, OF_TELEMETRY, OF_UVICORN
+from tests.production.test_containers import ADDRESSES, NOT_PASSED, OF_BACKUPS, OF_TELEMETRY, OF_UVICORN
 
 RUNS_HERE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 ALL = [found for found in yaml.safe_load_all(RENDERED.read_text(encoding="utf-8")) if found]
 PODS = {
     found["metadata"]["name"]: found["spec"]["template"]["spec"] for found in ALL if "template" in found.get("spec", {})
+} | {
+    found["metadata"]["name"]: found["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    for found in ALL
+    if found["kind"] == "CronJob"
 }
 SERVING = {"memos-web", "memos-worker", "memos-worker-heavy", "memos-beat"}
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
@@ -88,25 +92,43 @@ def test_each_variable_of_the_product_is_a_value_or_from_the_secret() -> None:
     plain = set(schema()["properties"]["config"]["properties"]) | set(of_kind("ConfigMap")["memos-config"]["data"])
     for name in SERVING:
         given = plain | set(variables_of(PODS[name]))
-        assert (KNOWN_VARIABLES | OF_TELEMETRY) - NOT_PASSED - given == set()
+        assert (KNOWN_VARIABLES | OF_TELEMETRY) - NOT_PASSED - given == OF_BACKUPS
         assert given <= KNOWN_VARIABLES | ADDRESSES | OF_UVICORN | OF_TELEMETRY
+    of_backups = plain | set(variables_of(PODS["memos-backup"]))
+    assert (KNOWN_VARIABLES | OF_TELEMETRY) - NOT_PASSED - of_backups == set()
+    assert "DATABASE_BACKUP_URL" in of_backups
+
+
+def test_backups_are_refused_without_their_places_and_their_secret() -> None:
+    jsonschema.validate(values(), schema())
+    for wrong in (
+        {"backup": values()["backup"] | {"place": "/folder"}},
+        {"backup": values()["backup"] | {"keyCopies": ""}},
+        {"secrets": {"app": "memos-app", "owner": "memos-owner", "backup": ""}},
+        {"secrets": {"app": "memos-app", "owner": "memos-owner"}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(values() | wrong, schema())
+    jsonschema.validate(values() | wrong | {"backup": values()["backup"] | {"enabled": False}}, schema())
 
 
 def test_secrets_come_by_reference_and_only_migrate_knows_the_owners() -> None:
     assert not of_kind("Secret")
     for name, pod in PODS.items():
         for variable in pod["containers"][0]["env"]:
-            if re.search(r"_KEY|_TOKEN|_HEADERS|(DATABASE|OWNER|REDIS|MAIL|STORE)_URL", variable["name"]):
+            if re.search(r"_KEY|_TOKEN|_HEADERS|(DATABASE|OWNER|REDIS|MAIL|KEY_STORE|BACKUP)_URL", variable["name"]):
                 assert set(variable) == {"name", "valueFrom"}
                 secret = variable["valueFrom"]["secretKeyRef"]["name"]
-                assert secret == ("memos-owner" if name == "memos-migrate" else "memos-app")
+                own = "memos-owner" if name == "memos-migrate" else "memos-app"
+                assert secret == ("memos-backup" if "BACKUP" in variable["name"] else own)
     assert set(variables_of(PODS["memos-migrate"])) == {"MEMOS_DATABASE_ROLE", "DATABASE_OWNER_URL"}
     assert all("DATABASE_OWNER_URL" not in set(variables_of(PODS[name])) for name in SERVING)
 
 
 def test_commands_are_those_of_the_compose_file_and_the_workers_take_every_queue_once() -> None:
-    assert set(PODS) == SERVING | {"memos-migrate"}
-    for name in set(PODS) - {"memos-web"}:  # web has the image's
+    assert set(PODS) == SERVING | {"memos-migrate", "memos-backup"}
+    assert PODS["memos-backup"]["containers"][0]["command"][:2] == COMPOSE["backup"]["command"][:2]
+    for name in set(PODS) - {"memos-web", "memos-backup"}:  # web has the image's, and a schedule runs backups
         assert PODS[name]["containers"][0]["command"] == COMPOSE[name.removeprefix("memos-")]["command"]
     assert "command" not in PODS["memos-web"]["containers"][0]
     taken = [queue for worker in values()["workers"].values() for queue in worker["queues"]]

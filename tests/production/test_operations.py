@@ -1,5 +1,6 @@
 """The commands of docs/operations.md about backups, in their order, on an installation and on servers of its own."""
 
+import dataclasses
 import json
 import os
 import re
@@ -12,6 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from memos_web.backup.manifest import NAME
+from memos_web.config import BlobStoreChoice
 from memos_web.embedded import postgres
 from memos_web.embedded.account import give, server_account
 from memos_web.embedded.programs import spawn, stop_all
@@ -19,6 +22,8 @@ from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import ROOT, Servers
 from tests.journeys.live import Live
 from tests.production.site import Client, Site, client_programs
+from tests.vault.stores import KEY_ID, REGION, SECRET, new_bucket, s3_server
+from vault.providers.registry import choose_blob_store
 
 pytestmark = pytest.mark.full
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -57,12 +62,53 @@ def test_an_installation_comes_back_by_the_commands_of_the_page(servers: Servers
         follow(block("manage.py backup /", **places), server.settings())
         (copy,) = (tmp_path / "keys").iterdir()
         places["keystore-….sqlite3"] = copy.name
-        assert "verified" in follow(block("restore --verify", **places), server.settings())
+        assert "verified" in follow(block("restore --verify /backups", **places), server.settings())
         _refuse_changed_row(server, tmp_path / "2026-11-23", tmp_path / "changed")
         assert server.stop() == 0
-        assert "restored" in follow(block("mv var/pg", **places), server.settings())
+        assert "restored" in follow(block("mv var/pg var/pg-before", **places), server.settings())
         server.start()
         assert live.done("GET", f"memories/{memory}/")["content"] == "The heron nests by the mill."
+
+
+def test_a_backup_in_a_bucket_comes_back_by_the_commands_of_the_page(servers: Servers, tmp_path: Path) -> None:
+    with installation(servers.cluster) as server, s3_server() as endpoint:
+        server.start()
+        live = Live.of(server)
+        memory = live.done("POST", "memories/", {"content": "The heron nests by the mill."})["results"][0]["id"]
+        backups, keys = new_bucket(endpoint), new_bucket(endpoint)
+        places = {
+            "https://s3.example.com": endpoint,
+            "eu-central-1": REGION,
+            "ID:SECRET": f"{KEY_ID}:'{SECRET}'",
+            "memos-backups": backups.bucket,
+            "memos-keys": keys.bucket,
+            " var/": f" {server.data_dir}/",
+        }
+        exports, _, _ = block("manage.py backup s3", **places).partition("\n")
+        assert "verified" in follow(block("manage.py backup s3", **places), server.settings())
+        daily = f"{exports}\n{block('deploy/backups.py', **places)}"
+        follow(daily, server.settings())
+        follow(daily.replace("--keep 14", "--keep 1"), server.settings())
+        assert len(names_below(backups, "daily/", NAME)) == 1
+        assert len(names_below(keys, "daily/", ".sqlite3")) == 2
+        refused = subprocess.run(
+            [sys.executable, "deploy/backups.py", f"s3://{keys.bucket}/a", f"s3://{keys.bucket}/b", "--once"],
+            cwd=ROOT, env=dict(server.settings()), capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+        assert "another bucket" in refused.stderr
+        assert server.stop() == 0
+        (copy,) = names_below(keys, "keystore", ".sqlite3")
+        (server.data_dir / "keys" / "keystore.sqlite3").unlink()
+        restored = block("mv var/pg var/pg-of-before", **places, **{"keystore-….sqlite3": copy})
+        assert "restored" in follow(f"{exports}\n{restored}", server.settings())
+        server.start()
+        assert live.done("GET", f"memories/{memory}/")["content"] == "The heron nests by the mill."
+
+
+def names_below(choice: BlobStoreChoice, prefix: str, ending: str) -> list[str]:
+    store = choose_blob_store(dataclasses.replace(choice, prefix=""), Path())
+    return [entry.name for entry in store.entries(prefix) if entry.name.endswith(ending)]
 
 
 def _refuse_changed_row(server: RunningServer, folder: Path, changed: Path) -> None:

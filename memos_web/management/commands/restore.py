@@ -2,13 +2,14 @@
 
 import os
 from argparse import ArgumentParser
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from governance.management.base import OneLineCommand
 from memos_web.backup.manifest import BackupError
+from memos_web.backup.places import place_of
 from memos_web.backup.restoration import restore, verify
 from memos_web.embedded.errors import StartError
 from memos_web.settings.base import CONFIG
@@ -18,9 +19,8 @@ class Command(OneLineCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="a folder that `backup` wrote")
-        parser.add_argument("--keys", type=Path, help="a copy of the key store, where the data directory has none")
-
+        parser.add_argument("place", help="what `backup` wrote: a folder, or s3://BUCKET/PREFIX")
+        parser.add_argument("--keys", default="", help="a copy of the key store, where the data directory has none")
         parser.add_argument(
             "--verify",
             action="store_true",
@@ -32,7 +32,9 @@ class Command(OneLineCommand):
         os.environ["MEMOS_DATA_DIR"] = str(CONFIG.data_dir)
         try:
             act = verify if options["verify"] else restore
-            manifest = act(CONFIG, options["folder"].absolute(), keys=options["keys"])
+            with ExitStack() as stack:
+                keys = stack.enter_context(place_of(CONFIG, options["keys"]).fetched()) if options["keys"] else None
+                manifest = act(CONFIG, place_of(CONFIG, options["place"]), keys=keys)
         except (BackupError, StartError) as error:
             raise CommandError(str(error)) from error
         rows = sum(table.rows for table in manifest.tables.values())

@@ -21,6 +21,7 @@ from governance.keys.services import GENERAL, key_store, rotating_key_store
 from governance.keys.store import ARRIVING, FOREIGN, SAME_DATABASE
 from memos_web.backup.dump import keys_copy
 from memos_web.backup.manifest import BackupError, Manifest
+from memos_web.backup.places import FolderPlace
 from memos_web.backup.restoration import _keys_check
 from memos_web.config import ConfigError, read_config
 from memos_web.management import checks
@@ -235,7 +236,7 @@ def test_copy_of_the_keys_is_a_file_that_is_restored_into_an_empty_database(tmp_
     config = replace(
         read_config({"MEMOS_KEY_STORE_URL": key_store_url, "MEMOS_DATA_DIR": str(tmp_path)}), master_key=MASTER
     )
-    copy = keys_copy(config, tmp_path / "copies")
+    copy = Path(keys_copy(config, FolderPlace(tmp_path / "copies")))
     assert [copy] == list(copy.parent.iterdir())
     assert copy.stat().st_mode & 0o777 == 0o600
     before = rows_of(key_store_url)
