@@ -280,7 +280,7 @@ FUNCTIONS = (
     TextFunction(
         "numbers of states",
         partial(_rule, 7),
-        {f"{PII}.state_numbers": "PIECE FORM RUN PAPER WORDS DAY SEPARATORS"},
+        {f"{PII}.state_numbers": "PIECE FORM FORM_START RUN PAPER WORDS DAY SEPARATORS"},
     ),
     TextFunction(
         "addresses",

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
+from governance.collector import collect_seldom
 from governance.errors import DomainError, Unavailable
 
 TRIES = 2  # a process that ended on the work of another call is replaced
@@ -116,6 +117,7 @@ def _start_process(niceness: int) -> None:
     os.nice(niceness)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     django.setup(set_prefix=False)
+    collect_seldom()
     signal.signal(signal.SIGALRM, _raise_timeout)
 
 

@@ -1,6 +1,5 @@
 """The web server's entry: refuses to serve as a database role that could see more than one tenant."""
 
-import gc
 import os
 import sys
 import threading
@@ -16,6 +15,7 @@ django.setup(set_prefix=False)
 from django.db import connection
 from starlette.types import ASGIApp
 
+from governance.collector import collect_seldom
 from governance.errors import Unavailable
 from governance.keys.services import key_store
 from governance.tenants.role_check import UnsafeRole
@@ -37,7 +37,6 @@ application: ASGIApp = WithMcp(django_application)
 for protocol in (MEM0, PRODUCT):
     application = WithProtocol(protocol, application, api=django_application)
 application = AtAddress(application)
-YOUNG = 50_000  # objects that are made before the collector looks at them; Python's own 700 costs a bulk call a tenth
 
 WARM_UP_SECONDS = 0.2  # after the import; by then the server listens
 
@@ -69,9 +68,7 @@ try:
 except (Unavailable, UnsafeRole) as error:
     raise SystemExit(f"memos: {error}") from error
 
-gc.collect()
-gc.freeze()  # what is loaded by now stays
-gc.set_threshold(YOUNG)
+collect_seldom()
 sys.setswitchinterval(SWITCH_SECONDS)
 _warming = threading.Timer(WARM_UP_SECONDS, _warm_up)
 _warming.daemon = True

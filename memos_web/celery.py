@@ -88,6 +88,13 @@ def refuse_unsafe_role(**_: Any) -> None:
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
+def set_collector(**_: Any) -> None:
+    from governance.collector import collect_seldom
+
+    collect_seldom()
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
 def start_dispatcher(**_: Any) -> None:
     from governance.outbox.dispatcher import dispatch_forever
     from governance.vocabulary import Weight

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from governance import lookups  # noqa: F401  registers them
 from governance.ids import uuid7
 
 

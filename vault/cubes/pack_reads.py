@@ -166,7 +166,7 @@ def find_pack_copies(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID
 
 def find_pack_texts(actor: Actor, hashes: Collection[bytes]) -> frozenset[bytes]:
     """Return those of the keyed hashes that are of a text of an installed memory of a pack. One query."""
-    rows = Cube.objects.filter(tenant_id=actor.tenant_id, source=Source.PACK, content_hash__in=hashes)
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id, source=Source.PACK, content_hash__any_of=hashes)
     rows = rows.filter(namespace_id__in=pack_namespaces(actor))
     return frozenset(bytes(content_hash) for content_hash in rows.values_list("content_hash", flat=True))
 

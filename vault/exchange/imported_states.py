@@ -9,10 +9,12 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, Held, NotFound, VersionConflict
+from governance.ids import uuid7
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.personas.services import is_persona_name, persona_ensure
 from governance.vocabulary import Permission, Topic
+from vault.content.bulk_insert import defaults_of, insert_rows, make_row
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cubes_erase
 from vault.exchange.items import Item
@@ -56,10 +58,13 @@ def write_states(actor: Actor, stored: Mapping[UUID, Item], job_id: UUID | None 
 
 def note_stored(run: JobRun, cube_ids: Sequence[UUID]) -> None:
     """Note the memories that an import stored, for its undo. Writes: ActionItem …."""
-    numbers = dict(Cube.objects.filter(tenant_id=run.actor.tenant_id, id__in=cube_ids).values_list("id", "version"))
-    ActionItem.objects.bulk_create(
-        ActionItem(tenant_id=run.actor.tenant_id, job_id=run.job_id, cube_id=cube_id, version=number)
-        for cube_id, number in numbers.items()
+    rows = Cube.objects.filter(tenant_id=run.actor.tenant_id, id__any_of=cube_ids).values_list("id", "version")
+    same = {**defaults_of(ActionItem), "tenant_id": run.actor.tenant_id, "job_id": run.job_id}
+    insert_rows(
+        [
+            make_row(ActionItem, {**same, "id": uuid7(), "cube_id": cube_id, "version": number}, {})
+            for cube_id, number in rows
+        ]
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, F, Q, When
+from django.db.models import Case, F, Q, Value, When
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
@@ -58,7 +58,7 @@ def imported_find(
     }
     named: dict[UUID, str] = {}
     for index in (Posting, ArchivedPosting):
-        rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
+        rows = index.objects.filter(tenant_id=actor.tenant_id, term__any_of=list(by_mark))
         named |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
     named |= _find_unindexed(actor, by_mark)
     found = _find_stored(actor, named, by_mark, marks.value_mark(maker, f"metadata.{ORIGIN_FORMAT}", form))
@@ -67,9 +67,9 @@ def imported_find(
         reached = reached.filter(namespace_id__in=subtree(actor, namespace).values("id"))
     own = {} if form == SYNC_FORMAT else {cube_id: item_id for item_id in ids if (cube_id := _read_id(item_id))}
     # An import counts before the memory itself, the newest one, and a deleted one only where there is no other.
-    order = (F("deleted_at").desc(nulls_last=True), Case(When(id__in=list(own), then=0), default=1), "id")
+    order = (F("deleted_at").desc(nulls_last=True), Case(When(id__any_of=list(own), then=0), default=1), "id")
     found = own | found
-    cubes = reached.filter(id__in=list(found)).order_by(*order)
+    cubes = reached.filter(id__any_of=list(found)).order_by(*order)
     return {
         found[cube_id]: Present(cube_id, version, bytes(digest), deleted_at is not None)
         for cube_id, version, digest, deleted_at in cubes.values_list("id", "version", "content_hash", "deleted_at")
@@ -96,7 +96,7 @@ def _find_stored(
         Q(terms__contains=[format_mark]) | Q(sealed=b""),
         tenant_id=actor.tenant_id,
         number=1,
-        cube_id__in=list(named),
+        cube_id__any_of=list(named),
         cube__reader=READER,
         cube__source__in=(Source.IMPORT, Source.PACK),
     )
@@ -111,7 +111,8 @@ def _find_stored(
 def _find_unindexed(actor: Actor, by_mark: Mapping[int, str]) -> dict[UUID, str]:
     """The ids that memories name which no index has: merged and deleted ones, and those in quarantine."""
     hidden = Q(cube__state__in=UNINDEXED) | Q(cube__is_quarantined=True) | Q(cube__deleted_at__isnull=False)
-    rows = CubeVersion.objects.filter(hidden, tenant_id=actor.tenant_id, terms__overlap=list(by_mark))
+    wanted = Value(list(by_mark), CubeVersion._meta.get_field("terms"))  # one parameter
+    rows = CubeVersion.objects.filter(hidden, tenant_id=actor.tenant_id, terms__overlap=wanted)
     pairs = ((cube_id, by_mark.keys() & set(terms)) for cube_id, terms in rows.values_list("cube_id", "terms"))
     return {cube_id: by_mark[term] for cube_id, known in pairs for term in known}
 

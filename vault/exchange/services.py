@@ -1,6 +1,7 @@
 """Jobs of MemDumper and MemLoader: an export notes its memories; an import stores those of a file, each once."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -122,7 +123,7 @@ class ImportCounts:
     personas_missing: int = 0
 
     def plus(self, **more: int) -> "ImportCounts":
-        return ImportCounts(**{name: count + more.get(name, 0) for name, count in asdict(self).items()})
+        return replace(self, **{name: getattr(self, name) + count for name, count in more.items()})
 
 
 @dataclass(frozen=True)
@@ -435,24 +436,23 @@ def _add_memories(
         for item in items
     ]
     added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
+    more: Counter[str] = Counter()
     for item, draft, memory in zip(items, drafts, added, strict=True):
         cube = memory.cube
-        missing = len(item.made_from) - len(draft.sources)
-        state = "present" if memory.duplicate else "stored"
-        counts = counts.plus(
-            **{state: 1}, quarantined=int(cube.is_quarantined and not memory.duplicate), origins_missing=missing
-        )
+        more["present" if memory.duplicate else "stored"] += 1
+        more["quarantined"] += cube.is_quarantined and not memory.duplicate
+        more["origins_missing"] += len(item.made_from) - len(draft.sources)
+        more["personas_missing"] += bool(item.persona) and personas[item.persona] is None
         version = cube.version
         if not memory.duplicate and not cube.is_quarantined and len(item.versions) > 1:
-            more = _add_versions(run, cube.id, 1, item, item.versions[1:])
-            counts = counts.plus(versions=more.get("updated", 0), held=more.get("held", 0))
-            version += more.get("updated", 0)
-        counts = counts.plus(personas_missing=int(bool(item.persona) and personas[item.persona] is None))
+            later = _add_versions(run, cube.id, 1, item, item.versions[1:])
+            more.update(versions=later["updated"], held=later.get("held", 0))
+            version += later["updated"]
         present[item.id] = Present(cube.id, version, bytes(cube.content_hash))
     stored = {memory.cube.id: item for item, memory in zip(items, added, strict=True) if not memory.duplicate}
     write_states(actor, stored, run.job_id)
     note_stored(run, list(stored))
-    return counts
+    return counts.plus(**more)
 
 
 def _add_versions(

@@ -74,6 +74,7 @@ _LICENCE_WORDS = (
 )
 PIECE = re.compile(r"[0-9]{2}[A-Z0-9 ./+-]{1,2}[0-9]{2}|[A-Z]{5}[0-9]{4}[A-Z]")  # each of these numbers has one
 FORM = re.compile(f"{_BEFORE}(?:{'|'.join(_FORMS.values())}){_AFTER}")
+FORM_START = re.compile(r"[A-Z0-9](?<![A-Za-z0-9].)(?<![0-9][.,/-].)", re.DOTALL)  # each form begins with one of these
 RUN = re.compile(rf"[0-9](?<![A-Za-z0-9].)(?<![0-9][.,/-].)(?:[ .-]?[0-9]){{6,14}}[A-W]{{0,2}}{_AFTER}", re.DOTALL)
 PAPER = re.compile(
     r"[A-Z0-9](?<![A-Za-z0-9].)(?:[A-Z0-9]{0,3}[ -]?[0-9]{5,12}[A-Z]{0,2}|[A-Z0-9]{5,17}|[A-Z]?[0-9]{2,4}"
@@ -92,9 +93,13 @@ _ENDS = "\n。！？；"
 def state_numbers(text: str) -> Iterator[Span]:
     if not PIECE.search(text):
         return
-    for found in find_accepted(FORM, text, _is_valid_form):
-        yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "form:check")
-    if not WORDS.search(text):
+    end = 0
+    for start in FORM_START.finditer(text):
+        found = FORM.match(text, start.start()) if start.start() >= end else None
+        if found and _is_valid_form(found):
+            yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "form:check")
+            end = found.end()
+    if not (RUN.search(text) or PAPER.search(text)) or not WORDS.search(text):  # the words take the longest
         return
     for found in find_accepted(RUN, text, _is_introduced_run):
         yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "plain:check")
