@@ -10,12 +10,15 @@ from celery.signals import (
     after_task_publish,
     beat_init,
     celeryd_after_setup,
+    worker_init,
     worker_ready,
     worker_shutting_down,
 )
 from kombu.exceptions import OperationalError as BrokerError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from governance.heartbeats import Part
     from governance.outbox.routes import Task
 
@@ -85,6 +88,20 @@ def refuse_unsafe_role(**_: Any) -> None:
     telemetry_start()
     for fault in each_topic_has_a_handler():
         raise SystemExit(f"memos: {fault.msg}")
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def set_threads(sender: Any, **_: Any) -> None:
+    """Give a worker a thread for each job that may be sent to it, and one for periodic tasks: else jobs wait under a
+    lease that runs out. `-c` and CELERY_WORKER_CONCURRENCY can only ask for more."""
+    asked = sender.concurrency if isinstance(sender.concurrency, int) else 0  # or "auto"
+    sender.concurrency = max(asked, threads_for(app.amqp.queues.consume_from))
+
+
+def threads_for(queues: "Collection[str]") -> int:
+    from django.conf import settings
+
+    return 1 + sum(slots for weight, (slots, _) in settings.JOB_SLOTS.items() if weight.value in queues)
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

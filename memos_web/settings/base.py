@@ -313,9 +313,9 @@ RATE_SECONDS = 0.2  # how long a request waits for Redis to count it
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60
-# Concurrent tasks by weight: (for each worker, of one tenant in all of them). Worker threads for those of one worker.
+# Concurrent tasks by weight: (for each worker, of one tenant in all of them).
 JOB_SLOTS = {Weight.INTERACTIVE: (4, 2), Weight.BACKGROUND: (2, 1), Weight.HEAVY: (3, 1)}
-CELERY_WORKER_CONCURRENCY = 8
+CELERY_WORKER_CONCURRENCY = 1  # threads: memos_web.celery raises it to the slots of the worker's queues
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {weight.value: {} for weight in Weight}
 CELERY_TASK_DEFAULT_QUEUE = Weight.BACKGROUND.value
