@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx2
-import openai
 from opentelemetry.trace import SpanKind
 
 from governance.trace import headers_onward, span
@@ -22,6 +22,9 @@ from governance.transport import (
     Transport,
 )
 from vault.providers.ports import ProviderUnavailable, ReaderDisconnected
+
+if TYPE_CHECKING:
+    import openai  # else only where a model is called: it takes 40 MB and half a second of each process
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 60.0  # for each read, so a reply that streams may take longer in all
@@ -59,7 +62,9 @@ class Endpoint:
         """The model and its host, for messages to people: no path, no query, no user name or password."""
         return f"{self.model} at {urlsplit(self.url).netloc.rpartition('@')[2]}"
 
-    def client(self) -> openai.OpenAI:
+    def client(self) -> "openai.OpenAI":
+        import openai
+
         return openai.OpenAI(
             base_url=self.url,
             api_key=self.key or "none",  # the client demands one; servers without keys ignore it
@@ -93,6 +98,8 @@ class Endpoint:
 
         Raised `from None`: a server's error may repeat the prompt or the key, and a traceback would print it.
         """
+        import openai
+
         server = urlsplit(self.url).hostname or ""
         named = {"gen_ai.request.model": self.model, "server.address": server}
         try:
