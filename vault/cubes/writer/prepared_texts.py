@@ -41,10 +41,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class _PreparedParts:
-    """Prepared results. indexes: by title, speaker and content. places: of personal data; missing: detection failed."""
+    """Prepared results by title, speaker and content. places: of personal data, with the readings that have them;
+    missing: detection failed."""
 
     indexes: dict[tuple[str, str, str], TextIndex] = field(default_factory=dict)
-    places: list[tuple[Reading, Sequence[Place]]] = field(default_factory=list)
+    places: dict[tuple[str, str, str], list[tuple[Reading, Sequence[Place]]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ def prepared_places(texts: Texts, parts: Collection[PiiField]) -> Sequence[Place
     if not parts:
         return ()
     prepared, wanted = _prepared.get(), Reading(texts, frozenset(parts))
-    return next((places for reading, places in (prepared[1].places if prepared else ()) if reading == wanted), None)
+    known = prepared[1].places.get(text_key(texts), ()) if prepared else ()
+    return next((places for reading, places in known if reading == wanted), None)
 
 
 def note_reading(text: str) -> Reading:
@@ -177,5 +179,6 @@ def _read_texts(maker: TokenMaker, readings: Sequence[Reading]) -> _PreparedPart
             known.indexes[text_key(reading.texts)] = text_index(maker, reading.texts)
         if reading.screened:
             with suppress(DetectorFailed):  # the transaction tries again, and its policy decides
-                known.places.append((reading, find_places(detector(), reading.texts, reading.screened)))
+                places = find_places(detector(), reading.texts, reading.screened)
+                known.places.setdefault(text_key(reading.texts), []).append((reading, places))
     return known
