@@ -105,8 +105,8 @@ def combine_handlers(*handlers: EventHandler) -> EventHandler:
     return handle
 
 
-# One event names up to 200 memories, whose words and vectors the task holds in memory together.
-event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE, batch=10)(
+# One event names up to 80 memories, whose words and vectors the task holds in memory together.
+event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE, batch=25)(
     combine_handlers(cubes_index, cubes_link, contradictions.linked_conflicts_propose, statistics_count, pages_reread)
 )
 event_handler(Topic.CUBES_READ)(combine_handlers(cubes_count_reads, segments_count_visits))

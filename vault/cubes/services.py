@@ -62,7 +62,7 @@ from vault.screening.findings import findings_insert, quarantine_ask, reviews_su
 from vault.screening.screen import screen_note
 from vault.vocabulary import AccessLevel, NamespaceKind
 
-EVENT_CHUNK = 200  # cubes in one indexing job
+EVENT_CHUNK = 80  # cubes in one event; a task has 25 of them at most, and holds their words and vectors
 POSTINGS_AT_ONCE = 200_000  # in one statement
 # The database's own foreign keys cascade; the ORM would read all that depends on the cube first.
 DELETE_CUBE = "DELETE FROM vault_cube WHERE tenant_id = %s AND id = %s"
