@@ -210,7 +210,7 @@ def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], ope
         read_event=question_payload(vector.model, vector.vector, scored) if vector.vector is not None else None,
     )
     hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
-    hits = _put_sentences_last(hits, search.min_score)
+    hits = _put_sentences_last(hits if search.as_of else _put_successors_first(hits), search.min_score)
     opening.within(hits)
     if places.mounted or places.is_named:
         opening.refused(list_refused_paths(scope.actor, places.closed))
@@ -227,6 +227,18 @@ def _find_pack_fillers(scope: Scope, found: Sequence[Ranked], permission: Permis
         return []
     rows = Cube.objects.filter(tenant_id=scope.actor.tenant_id, id__in=filling, source=Source.PACK)
     return list(rows.values_list("id", flat=True))
+
+
+def _put_successors_first(hits: Sequence[Hit]) -> list[Hit]:
+    """Move what a later statement has replaced behind that statement, with its score, where both are found."""
+    ordered = list(hits)
+    for hit in [hit for hit in hits if hit.view.cube.superseded_by]:
+        here = ordered.index(hit)
+        successors = [at for at, other in enumerate(ordered) if other.view.cube.id == hit.view.cube.superseded_by]
+        if successors and here < successors[0]:
+            there = successors[0]
+            ordered[here : there + 1] = [*ordered[here + 1 : there + 1], replace(hit, score=ordered[there].score)]
+    return ordered
 
 
 def _put_sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:

@@ -142,6 +142,19 @@ def test_reply_says_what_a_statement_changed(alice: Contract, judge: Judge, rela
     assert ended == ("2025-05-04T09:00:00Z" if relation in ENDING else None), "it ends when its successor was said"
 
 
+def test_search_puts_the_statement_that_holds_before_what_it_replaced(alice: Contract, judge: Judge) -> None:
+    older = add_messages(alice, OLD, EARLY).json["results"][-1]["id"]
+    judge.relation = "supersedes"
+    newer = add_messages(alice, NEW, LATE).json["results"][-1]["id"]
+    run_jobs()
+    reply = alice.post("memories/search/", {"query": "Who works nights on the cardiac ward?"}).json["results"]
+    places = {row["id"]: (at, row["score"]) for at, row in enumerate(reply)}
+    assert places[newer][0] < places[older][0]
+    assert places[newer][1] >= places[older][1]
+    then = {"query": "Who works nights on the cardiac ward?", "as_of": "2025-04-01T00:00:00Z"}
+    assert next(row["id"] for row in alice.post("memories/search/", then).json["results"]) == older
+
+
 def test_contradiction_waits_in_the_inbox_and_a_person_decides(alice: Contract, judge: Judge) -> None:
     first = add_messages(alice, OLD, EARLY).json["results"][-1]["id"]
     judge.relation = "contradicts"
