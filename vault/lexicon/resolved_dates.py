@@ -48,7 +48,8 @@ _PAST = re.compile(
     r"|broke|fell|felt|spent|wrote|drove|flew|held|kept|knew|thought|became|brought|sent|sold|slept|sat|stood|taught"
     r"|ate|drank|sang|swam|wore|built|paid|caught|rang|heard|hurt|led|read|rode|set|quit|born|since|ago|last|yesterday"
     r"|[a-z]+[a-df-z]ed)\b|['’](?:ve|d)\b"
-    r"|[了刚昨]|(?<![一二三四五六七八九十日号节年])过(?![生年节来去敏期])|已经|曾|[前上](?:天|周|个|次|星期|礼拜|月|年)|去年|以来|[日号][^我你他她它谁的]的|那天|当时|生于|出生|毕业",
+    r"|[了刚昨]|(?<![一二三四五六七八九十日号节年])过(?![生年节来去敏期])|已经|曾|[前上](?:天|周|个|次|星期|礼拜|月|年)|去年|以来|[日号][^我你他她它谁的]的|那天|当时|生于|出生|毕业"
+    r"|是[^，。；！？]{0,8}[日号月年](?!早|晚|上|下|中|凌|那|份|底|初)[^，。；！？]{1,8}的(?=[。！!\s]|$)",
     re.IGNORECASE,
 )
 

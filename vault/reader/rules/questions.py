@@ -86,11 +86,10 @@ _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|our|us|i'm|i've|am)\b|[我咱]
 # After marks at the end were removed: a search for marks up to an end would begin anew at each of them.
 _TAG = re.compile(r"(?:,? ?\b(?:right|correct|isn't it|don't i|true|is that right|ok)|[，,]?(?:对[吧吗]|是吧|吗|呢))$")
 _PRONOUNS = tuple("我你您咱")  # at the beginning of what looks like a name
-_PARTICLES = re.compile("[的了呢]|[我你您咱]们?")
+_PARTICLES = re.compile("[的了呢]|[我你您咱]们?|以前|之前|从前|原来|曾经")
 _LIGHT_WORDS = (
     "待 呆 去 要 办 人 来 是 会 多 在 do did happen use used have had go make made get name call type kind thing work "
-    "somebody someone anything else one old many much long now still before previously formerly "
-    "以前 之前 从前 原来 过去 曾经"
+    "somebody someone anything else one old many much long now still before previously formerly"
 )
 _LIGHT = base_forms([*_LIGHT_WORDS.split(), *sorted(DULL_WORDS)])
 
