@@ -27,6 +27,14 @@ if (side) {
 
 document.querySelector(".side-scroll [aria-current=page]")?.scrollIntoView({ block: "nearest" });
 
+// ---- On a phone the bar has the title of a page, whose own heading is hidden there
+const heading = document.querySelector(".view-head.is-top h1");
+const barTitle = document.querySelector(".topbar-title");
+if (heading && barTitle) {
+  barTitle.textContent = heading.textContent;
+  barTitle.removeAttribute("href");
+}
+
 // ---- Menus close when one presses elsewhere or Escape
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll(".menu[open], .switcher[open]")) {

@@ -45,6 +45,9 @@ def test_nothing_is_cut_off(visit: OpenVisit, server: RunningServer, scheme: str
     page = visit(**look).page
     for address in (*PAGES, f"/policies/{policy['id']}/"):
         page.goto(address)
+        heading, title = page.locator("h1"), page.locator(".topbar-title").inner_text()
+        box = heading.bounding_box()
+        assert heading.inner_text() == title or (box and box["width"] > 1), address
         assert page.evaluate(CUT_OFF) == [], address
         assert findings(page) == [], address
 
