@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vault.chat.rules import KNOWS_NOTHING, UNSUPPORTED, Evidence
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.entities import entities
+from vault.lexicon.labels import find_word
 from vault.lexicon.tokens import content_terms, terms
 from vault.reader.rules import (
     Clause,
@@ -80,8 +81,15 @@ def _find_mark(sentence: str, held: Sequence[_Support], question: str) -> str:
     is_short = len(words) < FEWEST_SUPPORTED
     if not words or (is_short and not _CLAIM.search(sentence)):
         return ""
-    exact = [*NUMBER.findall(sentence), *(name for name in entities(sentence) if name not in question.casefold())]
-    able = [support for support in held if all(name in support.whole for name in exact)]
+    asked = question.casefold()
+    numbers = NUMBER.findall(sentence)
+    names = [name for name in entities(sentence) if find_word(asked, name) < 0]
+    able = [
+        support
+        for support in held
+        if all(number in support.whole for number in numbers)
+        and all(find_word(support.whole, name) >= 0 for name in names)
+    ]
     return _mark_best(
         [support for support in able if not contradicts(sentence, support.clauses)],
         words,

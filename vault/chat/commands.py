@@ -9,6 +9,7 @@ from governance.vocabulary import Permission
 from vault.chat.evidence import make_evidence
 from vault.chat.rules import MOST_LISTED, make_candidate
 from vault.layers.persona_scope import is_own_speaker
+from vault.layers.statements import is_about_self
 from vault.reader.rules import Intent, about, find_touched_goal, may_touch_goal, names_in, speaks_of_self
 from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
 from vault.retrieval.queries import SearchQuery
@@ -84,8 +85,12 @@ def _select_about(actor: Actor, call: MemoryCall, hits: Sequence[Hit]) -> list[H
     candidates = [
         make_candidate(make_evidence(actor, number, hit.view, score=hit.score)) for number, hit in enumerate(hits)
     ]
-    keys = about(_read_topic(call), candidates, own=call.scope == OWN)
-    return [hits[int(key)] for key in keys]
+    of_self = call.is_statement and is_about_self(call.query)
+    keys = about(
+        _read_topic(call), candidates, own=call.scope == OWN or of_self, is_statement=call.is_statement
+    )
+    found = [hits[int(key)] for key in keys]
+    return [hit for hit in found if is_about_self(hit.view.words.content)] if of_self else found
 
 
 def _is_own(actor: Actor, hit: Hit) -> bool:

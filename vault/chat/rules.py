@@ -12,6 +12,7 @@ from vault.cubes.passages import MARKER, Passage
 from vault.cubes.rules import approximate_tokens
 from vault.layers.own_facts import asked_group, belongs_to
 from vault.layers.statements import asked_fields, fills_field
+from vault.lexicon.labels import find_word
 from vault.lexicon.tokens import language_of
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.reader.phrases import GROUPS, PHRASES
@@ -257,6 +258,8 @@ def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
 
 def operation_extract(question: str, call: MemoryCall, found: Sequence[Evidence]) -> Extract:
     """Return the list of memories that an operation is about: for confirmation, or with the place where it is done."""
+    if not call.query:
+        return phrase_extract(question, "unnamed")
     if not found:
         name = call.intent if call.intent in {Intent.DELETE, Intent.RESTORE} else "operation"
         return phrase_extract(question, f"{name}_none")
@@ -303,7 +306,7 @@ def _may_be_no_name(memory: Evidence, topic: str) -> bool:
 
 def _stands_inside(name: str, text: str) -> bool:
     """Return whether a name occurs in a text elsewhere than at the beginning of a sentence."""
-    before = text.partition(name)[0].rstrip()
+    before = text[: max(0, find_word(text, name))].rstrip()
     return bool(before) and before[-1] not in ".!?:。！？："
 
 

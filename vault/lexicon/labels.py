@@ -29,7 +29,7 @@ def find_labels(text: str, labels: Iterable[str]) -> dict[str, str]:
     for label in labels:
         name = fold_label(label)
         if name not in said:
-            said[name] = _is_in_text(name, text)
+            said[name] = find_word(text, name) >= 0
         if said[name]:
             named[label] = name
     return named
@@ -48,16 +48,19 @@ def ascii_pieces(text: str) -> set[str]:
     return pieces - {""}
 
 
-def _is_in_text(name: str, text: str) -> bool:
+def find_word(text: str, name: str) -> int:
+    """Return the place of a name or word in a text that is folded like it, or -1. "Al" is not in "also"; in scripts
+    without blanks between words it may be anywhere.
+    """
     at = text.find(name) if name else -1
     for _ in range(MOST_PLACES):
         if at < 0:
-            return False
+            return -1
         end = at + len(name)
         if not _is_one_word(text[at - 1 : at], name[0]) and not _is_one_word(name[-1], text[end : end + 1]):
-            return True
+            return at
         at = text.find(name, at + 1)
-    return False
+    return -1
 
 
 def _is_one_word(left: str, right: str) -> bool:

@@ -19,6 +19,7 @@ from governance.database import acting, release_connection
 from governance.errors import QuotaExceeded
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission
+from vault.lexicon.labels import find_word
 from vault.content.drafts import CubeDraft
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.usage import usage_count
@@ -229,7 +230,7 @@ def _is_unsure(text: str, call: MemoryCall, shown: Sequence[str]) -> bool:
 
 def _apply_choice(call: MemoryCall, text: str, choice: Choice, found: Sequence[Statement]) -> MemoryCall:
     """Return the call with the model's intent, if the message supports it: a topic must occur in its words."""
-    if choice.intent not in TALK and choice.about and choice.about.casefold() in text.casefold():
+    if choice.intent not in TALK and choice.about and find_word(text.casefold(), choice.about.casefold()) >= 0:
         return replace(call, intent=choice.intent, query=choice.about, is_operation=True)
     if not found:
         return replace(call, intent=Intent.SEARCH if choice.intent is Intent.SEARCH else Intent.CHAT)

@@ -6,7 +6,6 @@ from vault.reader.rules.answers import (
     Answer,
     Passage,
     Quote,
-    about,
     answer_question,
     holds_number,
 )
@@ -33,6 +32,7 @@ from vault.reader.rules.joins import find_links, split_days, split_question
 from vault.reader.rules.kinds import Statement, classify_semantic_type, is_question, statements
 from vault.reader.rules.questions import asks_for_list, asks_for_topics, speaks_of_self
 from vault.reader.rules.sentences import is_lead_in, sentences
+from vault.reader.rules.topics import about
 from vault.reader.rules.verbs import read_tag, read_verb
 from vault.reader.rules.verdicts import Clause, asks_yes_or_no, contradicts, decides_yes, read_clauses
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from vault.lexicon.entities import entities
+from vault.lexicon.labels import find_word
 from vault.lexicon.temporal_expressions import time_ranges_of
 from vault.lexicon.tokens import content_terms
 from vault.lexicon.words import QUESTION_WORDS
@@ -36,6 +37,7 @@ class Intent(StrEnum):
     ARCHIVE = "archive"
     RESTORE = "restore"
     FREEZE = "freeze"
+    UNFREEZE = "unfreeze"
     TAG = "tag"
     ROLLBACK = "rollback"
     AUDIT = "audit"
@@ -48,7 +50,8 @@ class MemoryCall:
 
     scope: `own` for what the speaker said of themselves, else `all`. anchors: entities of the query. confidence: 0..1.
     is_operation: whether it asks for something to be done with stored memories, which are listed first. argument: of a
-    `tag`, the tag; of an `update`, the new text, if it has one.
+    `tag`, the tag; of an `update`, the new text, if it has one. is_statement: the query is something that was said, and
+    the memories that say it are meant.
     """
 
     intent: Intent
@@ -61,6 +64,7 @@ class MemoryCall:
     task: str = ""
     is_operation: bool = False
     argument: str = field(default="", repr=False)
+    is_statement: bool = False
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -69,13 +73,21 @@ class MemoryCall:
 
 _POLITE = r"^\W*(?:(?:please|pls|ok|okay|now|and|so|hey|could you|can you|would you|will you)[, ]+)*"
 _FORGET = re.compile(
-    rf"{_POLITE}(?:forget|delete|remove|erase)\s+(?:(?:everything|all|anything|what|whatever)\s+)?(?:(?:that"
-    rf"|which)\s+)?"
-    r"(?:(?:i|we|you)\s+(?:have\s+|'ve\s+)?(?:said|told you|mentioned|wrote|know|remember|stored)\s+)?"
-    r"(?P<about>about\s+|regarding\s+)?(?P<what>\S.*?)\W*$"
-    r"|^\W*(?:请|請|帮我|麻烦|把)*(?:忘掉|忘记|忘了|删除|删掉|清除)(?:我|你)?(?:说过|告诉过?你|提到过?|讲过"
-    r"|知道|记得|记住)?"
-    r"的?(?:所有|一切)?(?:关于|有关)?(?P<what_han>\S.*?)(?:的(?:事情?|内容|记忆|一切|话|信息))?\W*$",
+    rf"{_POLITE}(?:forget|delete|remove|erase|unlearn|stop remembering|(?:don't|do not|no longer) remember)\s+"
+    r"(?:(?:everything|all|anything|what|whatever)\s+)?(?:(?:the fact )?(?:that|which)\s+)?"
+    r"(?:(?:i|we|you)\s+(?:have\s+|'ve\s+|ever\s+)?(?:said|told you|mentioned|wrote|know|remember|stored)\s+(?:that\s+)?)?"
+    r"(?P<about>about\s+|regarding\s+)?(?P<what>\S.*?)(?: any ?more)?\W*$"
+    r"|^\W*(?:请|請|帮我|麻烦|把)*(?:忘掉|忘记|忘了|删除|删掉|清除|(?:别|不要)再?记(?:得|住|着)?)"
+    r"(?:(?:我|你)(?:说过?|告诉过?你|提到过?|讲过|知道|记得|记住)的?|(?:我|你)的)?"
+    r"(?:所有|一切)?(?:关于|有关)?(?P<what_han>\S.*?)(?:这件事|(?:的(?:事情?|内容|记忆|一切|话|信息)))?\W*$",
+    re.IGNORECASE,
+)
+# What a request to forget names is something that was said, and no topic.
+_SAID = re.compile(
+    r"^(?:i|we|he|she|they)(?:'\w{1,2})? \w"
+    r"|^(?:[\w'-]+ ){1,5}?(?:is|are|was|were|has|have|had|will|can|lives?|works?|likes?|loves?|hates?|moved|owns?|wants?"
+    r"|isn't|aren't|doesn't|don't|can't|won't|costs?|starts?)\b \w"
+    r"|^我们?(?![的]|自己|家?$)\S{2}|^\S{1,8}?(?:是|叫|住在|喜欢|讨厌|打算|在.{1,12}工作)\S",
     re.IGNORECASE,
 )
 _SUMMARISE = re.compile(
@@ -135,7 +147,7 @@ def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> Me
     asked = read_verb(rewritten)
     intent, query, confidence = _read_intent(rewritten, said_at)
     if asked is not None:
-        intent, query, confidence = Intent(asked.verb), _MY.sub("", asked.query).strip() or asked.query, 0.9
+        intent, query, confidence = Intent(asked.verb), _name_topic(asked.query), 0.9
     is_own = bool(_SELF.match(query)) or bool(_OWN_WORDS.search(rewritten))
     spans = time_ranges_of(rewritten, said_at)
     # A day without a year means its last occurrence.
@@ -150,6 +162,7 @@ def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> Me
         confidence=confidence,
         is_operation=asked is not None or intent in {Intent.DELETE, Intent.SUMMARISE},
         argument=asked.argument if asked else "",
+        is_statement=intent is Intent.DELETE and _SAID.search(query) is not None,
     )
 
 
@@ -185,7 +198,7 @@ def whole_question(text: str, past: Sequence[str]) -> str:
         other = (found["other"] or found["other_han"]).strip()
         return _about_other(last, other)
     name = _last_name(past)
-    if name and name.casefold() not in text.casefold():
+    if name and find_word(text.casefold(), name.casefold()) < 0:
         named = _HAN_PRONOUN.sub(name, _POSSESSIVE.sub(f"{name}'s", _PRONOUN.sub(name, text)))
         if named != text:
             return named
@@ -197,7 +210,8 @@ def whole_question(text: str, past: Sequence[str]) -> str:
 def _about_other(last: str, other: str) -> str:
     names = names_in(last)
     if names:
-        return last.replace(names[0], other)
+        at = find_word(last, names[0])
+        return f"{last[:at]}{other}{last[at + len(names[0]) :]}" if at >= 0 else last
     return f"{_FIRST_PERSON.sub(lambda match: _swap_speaker(match[0], other), last, count=1)}"
 
 
@@ -221,8 +235,13 @@ def _last_name(past: Sequence[str]) -> str:
 def names_in(text: str) -> list[str]:
     """Return the entities of a text as it spells them."""
     folded = text.casefold()
-    places = [(folded.find(name), len(name)) for name in entities(text)]
+    places = [(find_word(folded, name), len(name)) for name in entities(text)]
     return [text[at : at + length] for at, length in places if at >= 0]
+
+
+def _name_topic(what: str) -> str:
+    """Return what a request names, without "my" in front, unless it is something that was said."""
+    return what if _SAID.search(what) else _MY.sub("", what).strip() or what
 
 
 def _read_intent(text: str, said_at: datetime) -> tuple[Intent, str, float]:
@@ -230,7 +249,7 @@ def _read_intent(text: str, said_at: datetime) -> tuple[Intent, str, float]:
         if found := _FORGET.match(text):
             what = (found["what"] or found["what_han"] or "").strip()
             if what and not _NOTHING_TO_FORGET.match(what):
-                return Intent.DELETE, _MY.sub("", what).strip() or what, 0.9
+                return Intent.DELETE, _name_topic(what), 0.9
             return Intent.CHAT, text, 0.5
         found = _SUMMARISE.search(text)
         if found and _SUMMARY_VERB.search(text):
