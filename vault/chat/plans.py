@@ -260,10 +260,11 @@ def _add_goal(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
 
 def _command_plan(actor: Actor, asked: TurnSettings, content: str, call: MemoryCall) -> TurnPlan:
     """Return the plan of a summary, or of the list of what an operation is about: nothing is changed yet."""
-    hits = hits_for_call(actor, call, asked.conversation_id, asked.excluded)
+    is_unnamed = not call.query and call.intent is not Intent.SUMMARISE
+    hits = [] if is_unnamed else hits_for_call(actor, call, asked.conversation_id, asked.excluded)
     plan = _make_plan(actor, replace(asked, models=()), content, hits)
     retrieved = _explain_hits(plan, hits, lambda _: "")
-    is_summary = call.intent is Intent.SUMMARISE
+    is_summary = call.intent in {Intent.SUMMARISE, Intent.SEARCH}
     reply = summary_extract(content, plan.evidence) if is_summary else operation_extract(content, call, plan.evidence)
     return replace(plan, asked=call.rewritten, intent=call.intent, reply=reply, retrieved=retrieved)
 
