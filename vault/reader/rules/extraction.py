@@ -10,6 +10,7 @@ from vault.lexicon.dates import find_named_times, fold_signs
 from vault.lexicon.entities import entities
 from vault.lexicon.resolved_dates import time_of
 from vault.lexicon.tokens import terms
+from vault.reader.phrases import own_words
 from vault.reader.rules.kinds import Statement, classify_sentence, is_question
 from vault.reader.rules.remarks import (
     ASKED_TO_STORE,
@@ -19,13 +20,22 @@ from vault.reader.rules.remarks import (
     CONDITION,
     FAREWELL,
     FEELING_NOW,
+    FRAGMENT,
     GREETING,
+    HAN_FRAGMENT,
+    LEAD_IN,
     LIST_ITEM,
+    NAMES_IT,
     OPENING,
+    OWN_PARTS,
+    PARTING,
+    PERSON_START,
     PRONOUN_START,
     REACTION,
     REASON,
     REMARK_ON_TALK,
+    REMINDER,
+    SPEAKS,
     THANKS,
     TRAILING_QUESTION,
 )
@@ -51,6 +61,9 @@ class Decision(StrEnum):
     REMARK = "remark"
     SMALL_TALK = "small_talk"
     FRAGMENT = "fragment"
+
+
+UNSTORED = frozenset({Decision.REMARK, Decision.SMALL_TALK, Decision.FRAGMENT})
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,8 @@ def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str |
     kinds: the kind of each sentence to store, by its number from 0; None leaves it out. Sentences that the speaker
     asked to store are kept, questions and commands are never statements, and patterns read sentences without a choice.
     """
-    numbered = enumerate(sentences(text))
+    own = frozenset(sentences(_drop_own_parts(text)))
+    numbered = [(number, sentence) for number, sentence in enumerate(sentences(text)) if sentence in own]
     return _complete_statements(
         (statement for number, sentence in numbered for statement in _apply_kinds(sentence, number, kinds)), said_at
     )
@@ -115,7 +129,7 @@ def _complete_statements(found: Iterable[Statement], said_at: datetime) -> tuple
 def unstated_kind(text: str) -> str:
     """Return the kind of a text without statements: `farewell`, `greeting`, `thanks` or `not_noted`."""
     folded = text[:LONGEST_REMARK].casefold().strip()
-    if FAREWELL.search(folded):
+    if FAREWELL.search(folded) or PARTING.search(folded):
         return "farewell"
     return "thanks" if THANKS.search(folded) else "greeting" if GREETING.search(folded) else "not_noted"
 
@@ -127,6 +141,7 @@ def _find_all_statements(text: str) -> Iterator[Statement]:
 
 def _split_passages(text: str) -> Iterator[str]:
     """Yield the sentences of `text`, verbatim; a list together with its lead-in, and a reason with its consequence."""
+    text = _drop_own_parts(text)
     start = end = 0
     for sentence in sentences(text):
         begin = text.index(sentence, end)
@@ -141,10 +156,28 @@ def _split_passages(text: str) -> Iterator[str]:
         yield text[start:end]
 
 
+def _drop_own_parts(text: str) -> str:
+    """Return `text` without what the product itself wrote: quotes with their markers, contexts, fixed sentences."""
+    kept = OWN_PARTS.sub("\n", text)
+    return text if kept == text else own_words(kept)
+
+
 def _belongs_to_passage(passage: str, between: str, sentence: str) -> bool:
     if LIST_ITEM.search(between[-LONGEST_GAP:]):
         return is_lead_in(passage.partition("\n")[0])
-    return "\n" not in between and REASON.search(sentence) is not None and not is_question(passage)
+    if "\n" in between or is_question(passage):
+        return False
+    return REASON.search(sentence) is not None or (_is_fragment(sentence) and _read_passage(passage).statement is not None)
+
+
+def _is_fragment(sentence: str) -> bool:
+    """Return whether a sentence is only understood together with the one before it."""
+    folded = _fold_sentence(sentence).rstrip(".!\u3002\uff01")
+    if is_question(sentence) or REMINDER.search(folded):
+        return False
+    if NAMES_IT.search(folded) or HAN_FRAGMENT.search(folded):
+        return True
+    return FRAGMENT.search(folded) is not None and SPEAKS.search(folded) is None
 
 
 def _apply_kinds(sentence: str, number: int, kinds: Mapping[int, str | None]) -> Iterator[Statement]:
@@ -166,6 +199,16 @@ def _find_statements(sentence: str) -> Iterator[Statement]:
 
 
 def _read_passage(sentence: str) -> Reading:
+    reading = _read_whole(sentence)
+    lead = LEAD_IN.match(sentence) if reading.decision in UNSTORED else None
+    if lead and _states_by_itself(rest := sentence[lead.end() :]):
+        return replace(_read_whole(rest), passage=sentence)
+    return reading
+
+
+def _read_whole(sentence: str) -> Reading:
+    if REMINDER.search(_fold_sentence(sentence)):
+        return Reading(sentence, Decision.REQUESTED, Statement(sentence, "goal", REQUESTED_CONFIDENCE))
     asked = ASKED_TO_STORE.match(sentence)
     if asked:
         rest = sentence[asked.end() :].strip()
@@ -216,13 +259,13 @@ def _find_dated_head(sentence: str) -> str:
     heads = (sentence[: end.start()].strip() for end in reversed(list(CLAUSE_END.finditer(sentence))))
     told = next((head for head in heads if head and not is_question(head)), "")
     is_told = bool(told) and classify_sentence(told)[0] != "dialogue"
-    return told if is_told and next(find_named_times(fold_signs(told)), None) is not None else ""
+    return told if is_told and _names_time(told) else ""
 
 
 def _is_remark(sentence: str) -> bool:
     """Return whether a sentence is a command, a greeting, a momentary feeling, or a remark about the conversation."""
     folded = _fold_sentence(sentence)
-    patterns = (REMARK_ON_TALK, FEELING_NOW, REACTION, BARE_REFERENCE)
+    patterns = (REMARK_ON_TALK, PARTING, FEELING_NOW, REACTION, BARE_REFERENCE)
     return _is_command(sentence) or any(pattern.search(folded) for pattern in patterns)
 
 
@@ -236,7 +279,12 @@ def _is_self_contained(sentence: str) -> bool:
         not PRONOUN_START.search(_fold_sentence(sentence))
         or len(terms(sentence)) >= SHORTEST_BARE_FACT
         or bool(entities(sentence))
+        or (PERSON_START.search(_fold_sentence(sentence)) is not None and _names_time(sentence))
     )
+
+
+def _names_time(text: str) -> bool:
+    return next(find_named_times(fold_signs(text)), None) is not None
 
 
 def _fold_sentence(sentence: str) -> str:

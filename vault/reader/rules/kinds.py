@@ -15,6 +15,7 @@ from vault.reader.rules.patterns import (
     QUESTION_START,
     SMALL_TALK,
 )
+from vault.reader.rules.remarks import REMINDER
 from vault.reader.rules.sentences import sentences
 
 FEWEST_TERMS = 2  # of a sentence that can stand on its own
@@ -43,9 +44,11 @@ class Statement:
 
 def is_question(sentence: str) -> bool:
     """Return whether a sentence is a question, by its mark or its form: chats often leave the mark out."""
+    folded = _fold_sentence(sentence)
+    if REMINDER.search(folded):
+        return False
     if _ENDS_ASKING.search(sentence[-_TAIL:]):
         return True
-    folded = _fold_sentence(sentence)
     if QUESTION_START.search(folded):
         return True
     return bool(CHINESE_QUESTION.search(folded)) and not CHINESE_NOT_ASKING.search(folded)
@@ -82,6 +85,8 @@ def classify_sentence(sentence: str) -> tuple[str, float]:
     if is_question(sentence) or count == 0:
         return "dialogue", 1.0
     folded = _fold_sentence(sentence)
+    if REMINDER.search(folded):
+        return "goal", 0.8
     for kind, pattern, confidence in _KINDS:
         if pattern.search(folded):
             return kind, confidence

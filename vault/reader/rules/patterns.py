@@ -29,6 +29,14 @@ QUESTION_START = _join_patterns(
     r"|should|shall|may)"
     r"(?:n't)? (?:you|i|we|they|he|she|it|there|this|that|my|your|the)\b",
     r"^(?:any idea|(?:tell|remind) me (?:what|when|where|who|which|why|how|about)|(?:list|sum up) my)\b",
+    # Without a mark: "who borrowed my ladder", "is Tom coming", "what happened to my keys".
+    rf"{_OPENING}(?:who|whom) (?!knows?\b|cares?\b|wants?\b)\w+(?: [\w'-]+){{1,8}}\W*$",
+    rf"{_OPENING}whose \w+(?: [\w'-]+){{1,6}}\W*$",
+    rf"{_OPENING}(?:what|which)(?: (?!an?\b)\w+)? (?:happened|goes|went|broke|made|makes|caused|kind|sort|type|size|colou?r|day|time)"
+    r"(?: [\w'-]+){1,8}\W*$",
+    rf"{_OPENING}(?:where|when|how) (?:my|our|the|his|her|their) (?:[\w'-]+ ){{0,4}}(?:at|go|going|went)?\W*$",
+    rf"{_OPENING}(?:is|are|was|were|does|did|has)(?:n't)? "
+    r"(?!(?:in|at|on|to|from|with|by|for|very|so|too|not|no|an?|all|one|two|three|four|five|six|\d+|many|much|some|more|always|never|been|had|\w+ing|\w+ed)\b)[\w']+(?: [\w'-]+){1,8}\W*$",
     r"^any(?:thing|one|body)?\b(?!.*\b(?:is|are|was|works?|will|would|can|goes|helps?)\b)",
 )
 _ASKED_HAN = "什[么麼]|怎[么麼]|啥|咋|[干幹]嘛|哪[里裡儿兒個个些几幾不行]|谁|誰|多少|几[点个岁月号只条口位次]"
@@ -37,6 +45,8 @@ CHINESE_QUESTION = _join_patterns(
     r"^(?:请问|請問|什么|什麼|怎么|怎麼|怎样|为什么|為什麼|哪|谁[^都也]|多少|多久|何时|是否|几[点个岁月号]|有没有|是不是|能不能|会不会|要不要)",
     rf"[你您我咱](?:们|們)?[^\uff0c,]{{0,14}}(?:{_ASKED_HAN}|为什么)(?![都也的])",
     r"(?:是不是|有没有|能不能|会不会|要不要|好不好|行不行|对不对)\W*$",
+    r"哪(?:[儿里兒裡]|边|个|天|家|一?[个天家])?(?:了|去了|啊|呢|呀|来着)*\W*$",
+    r"(?<![时動动好])([^\W\d三差])(?<![好了时])[不没]\1(?![^\uff0c,]{0,6}都)[^\uff0c,]{0,10}\W*$",
     rf"(?:{_ASKED_HAN}|多[久高大重远])(?:名字|时候|地方|人|东西|事)?(?:嘛|呢|呀|啊|来着|來著)?\W*$",
 )
 CHINESE_NOT_ASKING = _join_patterns(
@@ -56,8 +66,8 @@ SMALL_TALK = _join_patterns(
     r"(?:great|awesome|amazing|cool|nice|so|really|wonderful|fantastic|good|right|true)"
     r"|long time no see|(?:so |really |very )*glad (?:you|it|that|to)|check (?:it|this|that|them) out"
     r"|here'?s (?:a|the|my|one) (?:pic|photo|picture|shot)"
-    r"|nice to (?:meet|see|hear)|great to (?:meet|see|hear)|good to (?:see|hear)|so glad|glad to hear|i (?:see"
-    r"|agree|know)|me too"
+    r"|nice to (?:meet|see|hear)|great to (?:meet|see|hear)|good to (?:see|hear)|so glad|glad to hear"
+    r"|i (?:see|agree|know)(?=(?: (?:that|it|too|right|what you mean|how (?:you|it) feels?|exactly))*(?:\W*$|[,.!]))|me too"
     r"|talk (?:to you )?(?:soon|later)|let me know|keep (?:it )?up|way to go|happy for you|what a)\b)",
     r"^(?:你好|您好|大家好|早上好|早安|晚上好|晚安|下午好|嗨|哈喽|喂|再见|拜拜|谢谢|多谢|感谢|不客气|不用谢|没关系|没事|对不起"
     r"|抱歉|好的|好啊|好吧|嗯|哦|是的|对的|对啊|哈哈|太好了|太棒了|真棒|真不错|不错|恭喜|加油|当然|没问题|明白了|知道了|收到|原来如此|我也是|祝你)",
