@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.audit.services import Detail, record
 from governance.database import acting, database_now
@@ -55,13 +55,14 @@ from vault.index.postings import (
     postings_insert,
     postings_parameters,
 )
-from vault.models import Cube, CubeVersion, Namespace
+from vault.models import Cube, CubeVersion, LayerEntry, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.namespaces.quotas import room_take
 from vault.screening.findings import findings_insert, quarantine_ask, reviews_supersede
 from vault.screening.screen import screen_note
-from vault.vocabulary import AccessLevel, NamespaceKind
+from vault.vocabulary import AccessLevel, EntryAction, NamespaceKind, State
 
+REVIVED = "The statement that had ended this one was deleted."
 EVENT_CHUNK = 80  # cubes in one event; a task has 25 of them at most, and holds their words and vectors
 POSTINGS_AT_ONCE = 200_000  # in one statement
 # The database's own foreign keys cascade; the ORM would read all that depends on the cube first.
@@ -240,6 +241,8 @@ def versions_write(*, actor: Actor, built: Sequence[Succession]) -> None:
     new, cubes, now = [item for item, _ in built], [item.cube for item, _ in built], database_now()
     for cube in cubes:
         cube.is_cold = False  # a changed memory is in use
+        if cube.valid_to is None and cube.state != State.MERGED:
+            cube.superseded_by = None  # it is in force
     update_rows(cubes)
     ids = [cube.id for cube in cubes]
     Cube.objects.filter(id__in=ids).update(updated_at=Now())
@@ -285,13 +288,25 @@ def cube_delete(
 ) -> None:
     """Delete a cube: it is unreadable at once, and restorable for DELETED_GRACE_DAYS. A dry run only checks.
 
-    Raises: NotFound; Forbidden; Held; VersionConflict. Writes: Cube, AuditEntry; deletes Posting …, Embedding.
+    What it had ended is in force again. Raises: NotFound; Forbidden; Held; VersionConflict. Writes: Cube …,
+    CubeVersion …, AuditEntry …, OutboxEvent …; deletes Posting …, Embedding.
     """
     with acting(actor):
         cube = _require_deletable(actor, locate(actor, cube_id, lock=True), expected_versions)
         if dry_run:
             return
         cubes_hide(actor=actor, cubes=[cube])
+        _revive_ended(actor, cube)
+
+
+def _revive_ended(actor: Actor, cube: Cube) -> None:
+    """Put the statements that a deleted one had ended into force again, as far as the actor may change them."""
+    ended = Cube.objects.visible_to(actor).free().filter(superseded_by=cube.id, valid_to__isnull=False, deleted_at=None)
+    for earlier in ended.exclude(state=State.MERGED).order_by("id"):
+        if is_allowed(actor, Permission.MEMORY_UPDATE, cube_target(earlier)):
+            changes = CubeChanges(valid_to=None)
+            versions = {earlier.version}
+            cube_update(actor=actor, cube_id=earlier.id, expected_versions=versions, changes=changes, reason=REVIVED)
 
 
 def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = Permission.MEMORY_DELETE) -> None:
