@@ -23,7 +23,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Channel, Permission
 from vault.api.descriptions import of_memories
 from vault.api.inputs import ConversationChangesInput, ConversationInput, TurnInput
-from vault.api.representations import dry_run_json
+from vault.api.representations import changes_json, dry_run_json
 from vault.api.schema import (
     PROVENANCE,
     CitationSchema,
@@ -188,7 +188,7 @@ class TurnsView(ApiView):
                 with acting(actor):
                     turn = turn_store(plan=plan, answer=answer)
                     manifest = _make_manifest(actor, [turn]) if proven else {}
-                    once.store(Reply(201, TurnSchema.json(turn) | manifest, shows=turn_shows(turn)))
+                    once.store(Reply(201, _turn_json(turn) | manifest, shows=turn_shows(turn)))
         return once.response()
 
 
@@ -226,4 +226,9 @@ def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
         return "token", {"text": event.text}
     if isinstance(event, Cited):
         return "citation", CitationSchema.json(event.citation)
-    return "done", TurnSchema.json(event.turn)
+    return "done", _turn_json(event.turn)
+
+
+def _turn_json(turn: TurnView) -> dict[str, Any]:
+    """Return a turn that was just stored, with what it changed."""
+    return TurnSchema.json(turn) | changes_json(turn.changes)

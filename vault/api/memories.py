@@ -46,6 +46,7 @@ from vault.api.inputs import (
 from vault.api.list_filters import FILTERS, LIST_PARAMETERS, list_condition
 from vault.api.representations import (
     MemoryJson,
+    changes_json,
     dry_run_json,
     duplicate_json,
     hit_json,
@@ -86,8 +87,7 @@ from vault.layers.services import memories_add
 from vault.lifecycle.renewal import cube_renew, cube_renew_ask, refuse_expired
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
-from vault.reconciliation.relations import ENDING
-from vault.reconciliation.services import Change, relations_store, statements_relate
+from vault.reconciliation.services import relations_store, statements_relate
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import ENDED, Refusal, SearchMode, State
 
@@ -354,17 +354,8 @@ def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], skipped: list
         changes = relations_store(actor=actor, added=added, relations=relations)
         added = _show_repeated(added)
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]
-        body = {"results": _added_json(actor, kept), **_changes_json(changes), "skipped": skipped}
+        body = {"results": _added_json(actor, kept), **changes_json(changes), "skipped": skipped}
         once.store(Reply(_response_status(added), body, shows=_list_ids(kept)))
-
-
-def _changes_json(changes: Sequence[Change]) -> MemoryJson:
-    superseded: list[MemoryJson] = []
-    conflicts: list[MemoryJson] = []
-    for change in changes:
-        told = {"id": str(change.earlier), "by": str(change.later), "relation": change.kind}
-        (superseded if change.kind in ENDING else conflicts).append(told)
-    return {"superseded": superseded, "conflicts": conflicts}
 
 
 def _add_later(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[MemoryJson], once: Once) -> None:

@@ -7,6 +7,8 @@ from uuid import UUID
 from governance.api.representations import time_json
 from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import CubeView
+from vault.reconciliation.relations import ENDING
+from vault.reconciliation.services import Change
 from vault.retrieval.fusion import context_share
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import AccessLevel, MemoryType, State
@@ -35,6 +37,16 @@ UNKNOWN: MemoryJson = {
     "sensitivity": _PLAIN.sensitivity,
     "access_level": AccessLevel.SHARED,
 }
+
+
+def changes_json(changes: Sequence[Change]) -> MemoryJson:
+    """Return what new statements did to earlier ones: those that they ended, and those that contradict them."""
+    superseded: list[MemoryJson] = []
+    conflicts: list[MemoryJson] = []
+    for change in changes:
+        told = {"id": str(change.earlier), "by": str(change.later), "relation": change.kind}
+        (superseded if change.kind in ENDING else conflicts).append(told)
+    return {"superseded": superseded, "conflicts": conflicts}
 
 
 def memory_json(view: CubeView) -> MemoryJson:

@@ -346,6 +346,8 @@ class TurnSchema(Schema):
 
 
 class TurnAnswerSchema(TurnSchema):
+    superseded = ChangeSchema(many=True, help_text="Statements that one of the question has ended.")
+    conflicts = ChangeSchema(many=True, help_text="Pairs that cannot both be true, which wait in the review inbox.")
     manifest = ManifestSchema(required=False)
 
 

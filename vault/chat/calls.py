@@ -27,8 +27,8 @@ from vault.models import Cube
 from vault.reader.model_reader import MessageReading, text_read
 from vault.reader.rules import Intent, MemoryCall, Statement, memory_call, read_statements
 from vault.reader.services import MODEL, PATTERNS, statement_draft
-from vault.reconciliation.corrections import corrected_statement
-from vault.reconciliation.relations import Relation, RelationKind
+from vault.reconciliation.corrections import find_ended, is_current, is_own_statement
+from vault.reconciliation.relations import Relation
 from vault.reconciliation.services import relations_store, statements_relate
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
@@ -183,9 +183,10 @@ def _find_corrected(
             query=statement.text, top_k=MOST_RETURNED, personas=place.personas, conversation_id=place.conversation_id
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-        older = corrected_statement(actor, statement.text, said_at=now, hits=hits, is_correction=True)
+        own = [hit for hit in hits if is_own_statement(actor, hit) and is_current(hit, now)]
+        older = find_ended(statement.text, said_at=now, hits=own, is_correction=True)
         if older:
-            yield Relation(number, older, RelationKind.CORRECTS)
+            yield Relation(number, older.id, older.kind, older.rest)
 
 
 def _search_memories(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:

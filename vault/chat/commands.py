@@ -86,9 +86,7 @@ def _select_about(actor: Actor, call: MemoryCall, hits: Sequence[Hit]) -> list[H
         make_candidate(make_evidence(actor, number, hit.view, score=hit.score)) for number, hit in enumerate(hits)
     ]
     of_self = call.is_statement and is_about_self(call.query)
-    keys = about(
-        _read_topic(call), candidates, own=call.scope == OWN or of_self, is_statement=call.is_statement
-    )
+    keys = about(_read_topic(call), candidates, own=call.scope == OWN or of_self, is_statement=call.is_statement)
     found = [hits[int(key)] for key in keys]
     return [hit for hit in found if is_about_self(hit.view.words.content)] if of_self else found
 

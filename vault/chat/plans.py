@@ -32,7 +32,7 @@ from vault.chat.rules import (
     quotes,
     summary_extract,
 )
-from vault.chat.selectors import Citation, Retrieved, Unused
+from vault.chat.selectors import Citation, Retrieved, StatedMemory, Unused
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
@@ -52,17 +52,20 @@ from vault.reader.rules import (
     Intent,
     MemoryCall,
     Statement,
+    apply_correction,
     asks_for_list,
     asks_for_topics,
     find_links,
     is_question,
     memory_call,
+    read_correction,
     read_statements,
+    rephrased_statements,
     split_days,
     split_question,
 )
 from vault.reconciliation.corrections import is_current
-from vault.reconciliation.relations import Relation
+from vault.reconciliation.relations import Relation, RelationKind
 from vault.reconciliation.services import turn_relate
 from vault.retrieval.fusion import NO_PARTS, is_relevant
 from vault.retrieval.queries import SearchQuery
@@ -144,6 +147,7 @@ class TurnSettings:
     excluded: frozenset[UUID] = frozenset()
     raised: frozenset[UUID] = frozenset()
     raises_goals: bool = True
+    told: tuple[tuple[StatedMemory, ...], ...] = ()  # what its last turns stated, the latest first
     adapter: MountedAdapter | None = None  # that the question names, in place of a mounted one
 
 
@@ -190,9 +194,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     listed = [*map(_hold, held), *quoted, *([goal] if goal else []), *others]
     plan = _make_plan(actor, asked, content, list({hit.view.cube.id: hit for hit in listed}.values()))
     evidence = {memory.source: memory for memory in plan.evidence}
-    stated = reading.statements
-    if stated is None:
-        stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
+    stated, relations = _read_stated(actor, asked, reading, content, hits)
     return replace(
         plan,
         evidence=tuple(evidence[str(hit.view.cube.id)] for hit in (*quoted, *others)),
@@ -206,13 +208,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         intent=call.intent,
         stated=stated,
         reading=reading,
-        relations=turn_relate(
-            actor=actor,
-            statements=stated,
-            hits=hits,
-            models=asked.models if reading.statements is not None else (),
-            is_correction=call.intent is Intent.UPDATE,
-        ),
+        relations=relations,
         retrieved=_explain_hits(
             plan,
             _add_goal(_put_first(usable, within, hits), goal),
@@ -220,6 +216,37 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             held,
         ),
     )
+
+
+def _read_stated(
+    actor: Actor, asked: TurnSettings, reading: MessageReading, content: str, hits: Sequence[Hit]
+) -> tuple[tuple[Statement, ...], tuple[Relation, ...]]:
+    """Return the statements of a turn, and their relations to earlier ones."""
+    now = datetime.now(UTC)
+    if corrected := _correct_value(asked, content):
+        older, text = corrected
+        (statement,) = rephrased_statements(text, said_at=now)
+        return (statement,), (Relation(0, older, RelationKind.CORRECTS),)
+    stated = reading.statements
+    if stated is None:
+        stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
+    return stated, turn_relate(
+        actor=actor,
+        statements=stated,
+        hits=hits,
+        models=asked.models if reading.statements is not None else (),
+        conversation_id=asked.conversation_id,
+        is_correction=reading.call.intent is Intent.UPDATE,
+    )
+
+
+def _correct_value(asked: TurnSettings, content: str) -> tuple[UUID, str] | None:
+    """Return the statement of the last turns whose value a short correction names, and its text with the right value."""
+    correction = read_correction(content)
+    for told in asked.told if correction else ():
+        if found := apply_correction(correction, [memory.text for memory in told]):
+            return told[found[0]].id, found[1]
+    return None
 
 
 def _list_part_queries(question: str, hits: Sequence[Hit]) -> list[str]:

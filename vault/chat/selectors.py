@@ -30,6 +30,7 @@ from vault.layers.persona_scope import scope_to_conversation
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
 from vault.models.cube import CubeQuerySet
 from vault.reader.rules import Intent
+from vault.reconciliation.services import Change
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import EXTRACTIVE, SearchMode, Source, SourceKind, State, TurnEnd
@@ -152,6 +153,7 @@ class TurnView:
     cached_tokens: int = 0  # among prompt_tokens
     failed_models: tuple[str, ...] = ()  # those that were asked before and gave no answer
     message_ids: tuple[UUID, ...] = ()  # of the memories of question and answer, as far as they are there
+    changes: tuple[Change, ...] = ()  # of earlier statements, right after the turn was stored
     offered_messages: int = 0  # messages that state the memories of its offer, and go with them
 
     @property
@@ -466,9 +468,11 @@ def load_retrieved(row: Turn) -> tuple[Retrieved, ...]:
 
 
 def turn_shows(turn: TurnView) -> tuple[UUID, ...]:
-    """Return all ids that a reply with this turn shows: the conversation, question, answer and cited memories."""
+    """Return all ids that a reply with this turn shows: the conversation, question, answer, cited and changed
+    memories."""
     cited = (citation.memory_id for citation in turn.citations)
-    return (turn.conversation_id, *turn.message_ids, *cited)
+    changed = (cube_id for change in turn.changes for cube_id in (change.earlier, change.later))
+    return (turn.conversation_id, *turn.message_ids, *cited, *changed)
 
 
 def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:

@@ -233,7 +233,8 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str, adapter_id:
         reply = phrase_extract(before[-1].question, done.reply)
         return fixed_plan(actor, asked, content, reply)
     past_questions = tuple(turn.question for turn in before if turn.question)
-    plan = turn_plan(actor, replace(asked, past=past_questions), content)
+    told = tuple(turn.stated for turn in reversed(before))
+    plan = turn_plan(actor, replace(asked, past=past_questions, told=told), content)
     persona = conversation.agent_persona
     agent = Agent(persona.name, persona.attributes) if persona else None
     if plan.reply is not None:

@@ -68,7 +68,9 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
         asked, answered, *stated = _cubes_of_turn(plan, row, read)
-        relations_store(actor=actor, added=stated, relations=plan.relations, permission=Permission.CONVERSATION_USE)
+        changes = relations_store(
+            actor=actor, added=stated, relations=plan.relations, permission=Permission.CONVERSATION_USE
+        )
         cited = [plan.citations[marker - 1] for marker in markers_in(said, len(plan.citations))]
         turn = Turn(
             id=plan.turn_id,
@@ -103,7 +105,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             detail={"model": turn.model, "citations": len(turn.citations), "end": answer.end},
         )
     shown = said if answered.words.quotes else answered.content
-    return _stored_view(turn, asked.content, shown, tuple(cited))
+    return replace(_stored_view(turn, asked.content, shown, tuple(cited)), changes=tuple(changes))
 
 
 def _encode_retrieved(plan: TurnPlan, row: Retrieved, answering: Answering) -> dict[str, Any]:

@@ -12,12 +12,16 @@ from vault.lexicon.tokens import terms
 from vault.reader.rules import is_question, sentences
 from vault.vocabulary import EntryAction, EntryQueue
 
+CAR = "car"
 SAME = 0.8  # Jaccard similarity of the terms from which two statements say the same
 ABOUT_THE_SAME = 0.5  # from which one that takes something back is about the other
 _CLAUSE = r"(?P<value>[^.,;!?\n。，；！？]{1,80})"
 _JOBS = (
     "engineer|teacher|doctor|nurse|student|designer|artist|writer|lawyer|manager|developer|programmer|chef|scientist"
     "|researcher|counselor|musician|photographer|accountant|driver|farmer|planner"
+)
+_THE_PLACES = (
+    "(?:netherlands|uk|us|usa|united|states|hague|philippines|countryside|coast|city|suburbs|maldives|bronx)\\b"
 )
 _ZH_JOBS = "员|师|医生|护士|教授|编辑|记者|学生|经理|司机|作家|警察|农民|工人|研究生|设计|销售|会计|运营|翻译"
 _ZH_CLAUSE = _CLAUSE.replace("value", "chinese")
@@ -46,8 +50,13 @@ _PATTERNS = (
     ),
     (
         "home",
-        rf"\bi(?: now)?(?:'ve| have)? ?(?:live|moved|relocated) (?:in|to) {_CLAUSE}",
-        rf"我(?:现在)?(?:住在|搬到了?){_ZH_CLAUSE}",
+        rf"\b(?:i|we)(?: now)?(?:'ve| have| just)? ?(?:live|are living|am living) (?:in|at) {_CLAUSE}"
+        rf"|\b(?:i'm|we're) (?:now )?living (?:in|at) (?P<living>[^.,;!?\n]{{1,80}})"
+        rf"|\b(?:i|we)(?: now)?(?:'ve| have)? ?(?:just |recently )?(?:moved|relocated) (?:in |from [^.,;!?\n]{{1,40}}? )?to "
+        rf"(?!(?:an?|my|our|another|this|that|next|front|back|first|second|tears)\b|the (?!{_THE_PLACES}))"
+        r"(?P<moved>[^.,;!?\n]{1,80})",
+        rf"我(?:们)?(?:现在|如今)?(?:住在|(?:从[^，。]{{1,12}})?(?:搬|移居)(?:家)?到了?){_ZH_CLAUSE}"
+        r"|^(?:现在|已经)?从[^，。]{1,12}搬(?:家)?到了?(?P<moved_han>[^，。；！？\n]{1,40})",
     ),
     ("origin", rf"\bi(?:'m| am) (?:originally )?from {_CLAUSE}", rf"我来自{_ZH_CLAUSE}"),
     (
@@ -55,9 +64,26 @@ _PATTERNS = (
         rf"\bi (?:now )?work (?:as|at|for) {_CLAUSE}|\bi(?:'m| am) an? (?P<job>(?:\w+[ -]){{0,2}}(?:{_JOBS}))\b",
         r"我(?:现在)?在(?P<chinese>[^，。]{1,20}?)(?:工作|上班)|我(?:现在)?在[^，。]{1,15}?(?:做|当)"
         rf"(?P<post>[^，。了]{{0,8}}(?:{_ZH_JOBS}))"
-        rf"|我是(?:一?[名位个])?(?P<profession>[^，。的]{{0,8}}(?:{_ZH_JOBS}))",
+        rf"|我是(?:一?[名位个])?(?P<profession>[^，。的]{{0,8}}(?:{_ZH_JOBS}))"
+        r"|^(?:我)?(?:已经|刚|上?个?月|最近)*(?:从[^，。]{1,12})?跳槽到?(?:去)?了?(?P<hopped>[^，。；！？\n]{1,20})"
+        r"|我(?:现在)?换到了?(?P<changed>[^，。；！？\n]{1,20}?)(?:工作|上班)",
     ),
 )
+# Last words of attributes that have one value at a time: "my phone number", 我的车牌号. "My sister is …" tells of her.
+_SINGLE = re.compile(
+    r"(?:^|\b)(?:numbers?|passwords?|pins?|codes?|phone|mobile|e-?mail|address|name|nickname|surname|birthday|age|size|height|weight"
+    r"|salary|wage|rent|budget|plan|job|employer|company|title|role|deadline|seat|gate|room|flight|username|login|wifi|plate"
+    r"|blood type|type|timezone|time zone|postcode|zip|bank|landlord|gp|doctor|dentist|boss|manager|favou?rite .{1,40})$"
+    r"|(?:号码?|密码|地址|邮箱|名字|昵称|生日|年龄|身高|体重|工资|薪水|月薪|年薪|房租|租金|预算|车牌|座位|房间|血型|学号|工号|尺码|鞋码|邮编|老板|房东)$",
+    re.IGNORECASE,
+)
+_CAR = re.compile(
+    r"\bi (?:(?:now|still|currently) )?drive an? (?P<value>(?!(?:lot|bit|taxi|bus|truck|lorry|van for|hard)\b)[^.,;!?\n]{1,40})"
+    r"|我(?:现在)?开的?(?:车)?是(?:一辆)?(?P<chinese>[^，。；！？\n]{1,20})",
+    re.IGNORECASE,
+)
+_EMPLOYED = re.compile(r"\bi (?:now )?work (?:at|for)\b|在[^，。]{1,20}?(?:工作|上班)|跳槽|换到", re.IGNORECASE)
+_IS_NOW = re.compile(r"\b(?:now|these days|nowadays|instead)\b|现在|如今", re.IGNORECASE)
 # Texts that fill a field, to be searched for when a question asks for it.
 FILLING = {
     "name": "my name is 我叫 我的名字",
@@ -169,6 +195,11 @@ class Slot:
         return not self.name.startswith("likes ")
 
     @property
+    def is_single(self) -> bool:
+        """Return whether the attribute plainly has one value: a field, a liking, or what is called like one."""
+        return self.is_field or not self.is_profile or self.name == CAR or _SINGLE.search(self.name) is not None
+
+    @property
     def is_field(self) -> bool:
         """Return whether the slot is a standard field of the profile."""
         return any(self.name == name for name, _ in _FIELDS)
@@ -228,13 +259,22 @@ def find_slot(text: str) -> Slot | None:
     for name, pattern in _FIELDS:
         if (match := pattern.search(text)) and (value := _matched_value(match)):
             return Slot(name, value)
+    if match := _CAR.search(text):
+        return Slot(CAR, _matched_value(match))
     if match := _OWN.search(text):
-        return Slot(_fold_case(match["name"] or match["own"]), _trim_value(match["value"] or match["chinese"]))
+        return Slot(
+            _favourite(match) + _fold_case(match["name"] or match["own"]),
+            _trim_value(match["value"] or match["chinese"]),
+        )
     if match := _LIKES.search(text):
         liked = match["object"] or match["zh"]
         thing = liked or match["not"] or match["hates"] or match["zhnot"]
         return Slot(f"likes {' '.join(terms(_trim_value(thing))) or _fold_case(thing)}", "yes" if liked else "no")
     return None
+
+
+def _favourite(match: re.Match[str]) -> str:
+    return "favourite " if match[0].startswith("我最喜欢的") else ""
 
 
 def asked_fields(question: str) -> frozenset[str]:
@@ -266,7 +306,11 @@ def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement], n
     slot, words = find_slot_or_name(text, name), set(terms(text))
     for entry in stored:
         theirs = entry.slot
-        if slot is not None and theirs is not None and slot.name == theirs.name:
+        if slot is not None and theirs is not None and slot.name == theirs.name and slot.is_single:
+            if slot.name == "work" and bool(_EMPLOYED.search(text)) != bool(_EMPLOYED.search(entry.text)):
+                continue  # a profession and an employer
+            if slot.name == CAR and not _IS_NOW.search(text) and _fold_case(slot.value) != _fold_case(theirs.value):
+                continue  # somebody may drive two
             if _fold_case(slot.value) == _fold_case(theirs.value):
                 return Reconciled(EntryAction.NOTHING, "same_value", entry.id)
             took_back = _TAKEN_BACK.search(text) is not None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -13,34 +14,67 @@ from vault.content.drafts import CubeChanges
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_update
 from vault.layers.persona_scope import is_own_memory, is_own_speaker
-from vault.layers.statements import StoredStatement, reconcile
+from vault.layers.statements import StoredStatement, find_slot, reconcile
+from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, terms
 from vault.models import Cube
-from vault.reader.rules import remove_correction
+from vault.reader.rules import (
+    Passage,
+    about,
+    read_cancelled,
+    remove_correction,
+    remove_values,
+    tells_of_parting,
+    tells_of_partner,
+)
+from vault.reconciliation.relations import RelationKind
 from vault.retrieval.selectors import Hit
-from vault.vocabulary import STATED, EntryAction, Layer
+from vault.vocabulary import STATED, EntryAction
 
 CORRECTED = "A later statement of the same speaker corrects this one."
 TAKEN_BACK = re.compile(r"\b(?:no longer|not any ?more)\b|不再|已经不", re.IGNORECASE)
 ADDS = re.compile(r"\b(?:also|too|as well|besides)\b|[也还]|另外|同时", re.IGNORECASE)
 DENIED = re.compile(r"\bnot (?:at |on |in )?(\w+)\W*$|不是(\w{1,8})\W*$", re.IGNORECASE)
 LEAST_SHARED, SHARED_PART = 2, 0.5  # terms that a correction has in common with what it corrects
+LEAST_CLAUSES = 2  # of a statement of which a part is replaced
+_CLAUSES = re.compile(
+    r"[,;\uff0c\uff1b]\s*(?:(?:and|but)\s+)?|\s+and\s+(?=(?:i|my|we|our|have|work|own|love|like|enjoy|play|drive|study|teach|keep|speak"
+    r"|am|run)\b)|[.\u3002!]\s*$|[.\u3002!]\s+|\u3002",
+    re.IGNORECASE,
+)
+_STATES = re.compile(
+    r"^(?:(?:i|my|we|our|have|work|own|love|like|enjoy|play|drive|study|teach|keep|speak|am|run)\b.{2,}"
+    r"|(?:我|还|也|有|养|在|是|喜欢|会|做|当|开|学|爱|教|租|买|家里).{2,})",
+    re.IGNORECASE,
+)
+_HAS_SUBJECT = re.compile(r"^(?:i|my|we|our)\b|^我|^家里", re.IGNORECASE)
+_SEPARATOR = (", ", "，")
 SUBJECT = 2  # terms at the beginning of a correction that name what it is about
 
 
-def corrected_statement(
-    actor: Actor, text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool
-) -> UUID | None:
-    """Return the stored statement that `text` replaces or withdraws; None if it contradicts none.
+@dataclass(frozen=True)
+class Ended:
+    """The stored statement that a new one ends. rest: what else it says, which stays in force."""
 
-    is_correction: the speaker announces a correction ("actually, …"). Then, and if `text` says that something no longer
-    holds, a common subject is enough.
+    id: UUID
+    kind: RelationKind
+    rest: str = ""
+
+
+def find_ended(text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool) -> Ended | None:
+    """Return the stored statement that `text` replaces, withdraws or cancels; None if it is not certain.
+
+    hits: valid statements of the same person. is_correction: the speaker announces a correction ("actually, …"). Then,
+    and if `text` says that something no longer holds, a common subject is enough.
     """
-    own = [hit for hit in hits if is_own_statement(actor, hit)]
-    stored = [StoredStatement(hit.view.cube.id, hit.view.words.content, said_at) for hit in own]
+    stored = [StoredStatement(hit.view.cube.id, hit.view.words.content, said_at) for hit in hits]
+    stored = [statement for statement in stored if statement.text.strip() != text.strip()]
     outcome = reconcile(text, said_at, stored)
-    if outcome.action in {EntryAction.UPDATE, EntryAction.DELETE}:
-        return outcome.other
+    if outcome.action in {EntryAction.UPDATE, EntryAction.DELETE} and outcome.other is not None:
+        older = next(statement.text for statement in stored if statement.id == outcome.other)
+        return Ended(outcome.other, RelationKind.SUPERSEDES, other_clauses(older, text))
+    if cancelled := _find_cancelled(text, stored):
+        return Ended(cancelled, RelationKind.CANCELS)
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
         return None
     words = _statement_terms(text)
@@ -50,17 +84,61 @@ def corrected_statement(
         if _denies(text, statement.text) and set(words) & set(_statement_terms(statement.text))
     ]
     if denied:
-        return denied[0].id
-    return None if ADDS.search(text) else _same_subject(words, stored)
+        return Ended(denied[0].id, RelationKind.CORRECTS)
+    same = None if ADDS.search(text) else _same_subject(words, stored)
+    return Ended(same, RelationKind.CORRECTS) if same else None
+
+
+def announces_cancellation(text: str) -> bool:
+    """Return whether a statement says that something is off, given up or over."""
+    return bool(read_cancelled(text)) or tells_of_parting(text)
+
+
+def _find_cancelled(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
+    """Return the only statement about what `text` says is off, or about the couple that it says is none any more."""
+    others = [statement for statement in stored if not announces_cancellation(statement.text)]
+    if tells_of_parting(text):
+        found = [statement.id for statement in others if tells_of_partner(statement.text)]
+        return found[0] if len(found) == 1 else None
+    topic = read_cancelled(text)
+    passages = [Passage(str(statement.id), statement.text, 1.0) for statement in others]
+    keys = about(topic, passages, own=False) if topic else []
+    return UUID(keys[0]) if len(keys) == 1 else None
+
+
+def other_clauses(older: str, newer: str) -> str:
+    """Return what a statement says besides the attribute that a newer one has another value of, with its subject."""
+    slot = find_slot(newer)
+    clauses = [clause.strip() for clause in _CLAUSES.split(older) if clause.strip()]
+    if slot is None or len(clauses) < LEAST_CLAUSES:
+        return ""
+    filled = [(clause, find_slot(clause)) for clause in clauses]
+    if not any(has is not None and has.name == slot.name for _, has in filled):
+        return ""
+    left = [clause for clause, has in filled if has is None or has.name != slot.name]
+    rest = [clause for clause in left if _STATES.match(clause)]
+    if not rest or len(rest) < len(left):
+        return ""
+    return "".join(_SEPARATOR[not rest[0].isascii()].join(_put_subject(clause, older) for clause in rest))
+
+
+def _put_subject(clause: str, older: str) -> str:
+    if _HAS_SUBJECT.match(clause):
+        return clause
+    return f"I {clause}" if clause.isascii() else f"{'我' if older.lstrip().startswith('我') else ''}{clause}"
 
 
 def _same_subject(words: Sequence[str], stored: Sequence[StoredStatement]) -> UUID | None:
-    """Return the statement that shares the most `words`, if these are a large share of either or its first words."""
+    """Return the statement that shares the most `words`, if these are a large share of either or its first words; or
+    the only one that has all of them.
+    """
     shared = [(len(set(words) & set(_statement_terms(statement.text))), statement) for statement in stored]
     count, best = max(shared, key=lambda pair: pair[0], default=(0, None))
-    if best is None or count < LEAST_SHARED:
-        return None
+    if best is None or sum(1 for other, _ in shared if other == count) > 1:
+        return None  # none, or a guess
     theirs = set(_statement_terms(best.text))
+    if count < LEAST_SHARED:
+        return best.id if count and set(words) <= theirs else None
     is_same = count >= SHARED_PART * min(len(set(words)), len(theirs)) or set(words[:SUBJECT]) <= theirs
     return best.id if is_same else None
 
@@ -95,7 +173,7 @@ def is_current(hit: Hit, now: datetime) -> bool:
 def is_own_statement(actor: Actor, hit: Hit) -> bool:
     """Return whether a memory is a statement of the reader."""
     cube, words = hit.view.cube, hit.view.words
-    is_stated = cube.semantic_type in STATED and cube.layer == Layer.LONG_TERM and not words.quotes
+    is_stated = cube.semantic_type in STATED and not words.quotes  # also a message that is nothing but one statement
     return is_stated and is_own_speaker(actor, words.speaker) and is_own_memory(actor, cube)
 
 
@@ -107,5 +185,6 @@ def _denies(text: str, stored: str) -> bool:
 
 
 def _statement_terms(text: str) -> list[str]:
-    """Return the terms of a statement in order, without numbers and words that announce a correction."""
-    return [term for term in content_terms(remove_correction(text)) if not term.isdecimal()]
+    """Return the terms of a statement in order, without numbers, times and words that announce a correction."""
+    told = remove_values(remove_times(remove_correction(text))) or text
+    return [term for term in content_terms(told) if not term.isdecimal()]

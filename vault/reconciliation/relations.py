@@ -83,11 +83,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Relation:
-    """The relation of the new statement `number`, from 0, to an earlier one."""
+    """The relation of the new statement `number`, from 0, to an earlier one. rest: what else the ended one says, which
+    stays in force as a statement of its own.
+    """
 
     number: int
     earlier: UUID
     kind: RelationKind
+    rest: str = field(default="", repr=False)
 
 
 def ask_relations(model: CompletingLlm, compared: Sequence[Comparison]) -> Structured[tuple[Relation, ...]]:

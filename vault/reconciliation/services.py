@@ -17,20 +17,24 @@ from governance.errors import QuotaExceeded
 from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeDraft
-from vault.cubes.selectors import CubeView
-from vault.cubes.services import AddedCube
+from vault.cubes.selectors import CubeView, cubes_view
+from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm, PricedModel
 from vault.layers.persona_scope import is_own_speaker, is_person
-from vault.layers.statements import find_slot
+from vault.layers.statements import FILLING, find_slot
 from vault.lifecycle.pairs import pairs_propose
+from vault.lifecycle.services import draft_copy
 from vault.models import Cube
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.model_reader import count_tokens_used, list_reading_models, sum_tokens
-from vault.reader.rules import Intent, Statement, memory_call
+from vault.reader.rules import Intent, Statement, classify_semantic_type, memory_call, tells_of_parting
+from vault.reader.services import PATTERNS
 from vault.reconciliation.corrections import (
     TAKEN_BACK,
-    corrected_statement,
+    Ended,
+    announces_cancellation,
+    find_ended,
     is_current,
     is_own_statement,
     statement_end,
@@ -48,10 +52,11 @@ from vault.reconciliation.relations import (
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.screening.screen import screen_drafts
-from vault.vocabulary import STATED, Modality, ReviewKind, SearchMode
+from vault.vocabulary import STATED, Layer, Modality, ReviewKind, SearchMode, SemanticType
 
 logger = logging.getLogger(__name__)
 MOST_COMPARED = 20  # statements of one request
+PARTNER = "girlfriend boyfriend partner wife husband dating engaged 女朋友 男朋友 对象 恋爱 老公 老婆"
 LONGEST_COMPARED = 1_000  # characters of a statement
 LOOKED_AT = 10  # results of a search, among which earlier statements of the person are
 
@@ -90,7 +95,7 @@ def statements_relate(*, actor: Actor, drafts: Sequence[CubeDraft]) -> tuple[Rel
         )
         if relations is not None:
             return tuple(replace(relation, number=list(found)[relation.number]) for relation in relations)
-    return tuple(_apply_rules(actor, drafts, found, now))
+    return tuple(_apply_rules(drafts, found, now))
 
 
 def turn_relate(
@@ -99,12 +104,13 @@ def turn_relate(
     statements: Sequence[Statement],
     hits: Sequence[Hit],
     models: Sequence[PricedModel],
+    conversation_id: UUID,
     is_correction: bool,
 ) -> tuple[Relation, ...]:
     """Return the relations of the statements of a chat's turn to the statements among its search results.
 
-    models: those that have read the turn; none: rules decide. Never inside a transaction. Raises Forbidden. Writes:
-    Usage?.
+    models: those that have read the turn; none: rules decide, and search for what a statement says that it changes.
+    Never inside a transaction. Raises Forbidden; the errors of a search. Writes: AuditEntry …, Usage?.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     now = datetime.now(UTC)
@@ -116,11 +122,32 @@ def turn_relate(
         relations = _ask_models(actor, models, compared) if own else ()
         if relations is not None:
             return relations
-    older = [
-        corrected_statement(actor, statement.text, said_at=now, hits=hits, is_correction=is_correction)
-        for statement in statements
-    ]
-    return tuple(Relation(number, found, RelationKind.SUPERSEDES) for number, found in enumerate(older) if found)
+    own = [hit for hit in hits if is_own_statement(actor, hit) and is_current(hit, now)]
+    older = [_find_ended_in_chat(actor, statement.text, own, conversation_id, is_correction) for statement in statements]
+    return tuple(
+        Relation(number, found.id, found.kind, found.rest) for number, found in enumerate(older) if found is not None
+    )
+
+
+def _find_ended_in_chat(
+    actor: Actor, text: str, own: Sequence[Hit], conversation_id: UUID, is_correction: bool
+) -> Ended | None:
+    """Return the statement that one of a chat ends: among the results of the turn's search, with those of another one
+    for what the statement says that it changes."""
+    now = datetime.now(UTC)
+    if is_correction or _changes_something(text):
+        search = SearchQuery(
+            query=_query_earlier(text),
+            top_k=LOOKED_AT,
+            filters={"semantic_type": {"in": list(STATED)}},
+            conversation_id=conversation_id,
+            is_use=False,
+        )
+        known = {hit.view.cube.id for hit in own}
+        more = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+        found = [hit for hit in more if hit.view.cube.id not in known]
+        own = [*own, *(hit for hit in found if is_own_statement(actor, hit) and is_current(hit, now))]
+    return find_ended(text, said_at=now, hits=own, is_correction=is_correction)
 
 
 def relations_store(
@@ -141,15 +168,35 @@ def relations_store(
         return [
             Change(relation.earlier, later.cube.id, relation.kind)
             for relation, later in made
-            if not later.duplicate and not later.cube.is_quarantined and _has_effect(actor, relation, later.cube)
+            if not later.duplicate
+            and not later.cube.is_quarantined
+            and _has_effect(actor, relation, later.cube, permission)
         ]
 
 
-def _has_effect(actor: Actor, relation: Relation, later: Cube) -> bool:
+def _has_effect(actor: Actor, relation: Relation, later: Cube, permission: Permission) -> bool:
     if relation.kind in ENDING:
-        return statement_end(actor=actor, cube_id=relation.earlier, successor_id=later.id, said_at=later.said_at)
+        earlier = cubes_view(actor=actor, cube_ids=[relation.earlier]) if relation.rest else []
+        if not statement_end(actor=actor, cube_id=relation.earlier, successor_id=later.id, said_at=later.said_at):
+            return False
+        drafts = [_draft_rest(view, relation.rest) for view in earlier]
+        cubes_add(actor=actor, drafts=drafts, permission=permission) if drafts else None
+        return True
     pair = (relation.earlier, later.id)
     return relation.kind is RelationKind.CONTRADICTS and bool(pairs_propose(actor, ReviewKind.CONFLICT, [pair]))
+
+
+def _draft_rest(view: CubeView, rest: str) -> CubeDraft:
+    """Return the draft of what an ended statement says besides what a newer one replaced."""
+    kind = classify_semantic_type(rest)
+    return replace(
+        draft_copy(view, content=rest, reader=PATTERNS),
+        semantic_type=SemanticType.FACT if kind == SemanticType.DIALOGUE else SemanticType(kind),
+        layer=Layer.LONG_TERM,
+        said_at=view.cube.said_at,
+        title="",
+        allow_duplicates=False,
+    )
 
 
 def _is_comparable(draft: CubeDraft) -> bool:
@@ -159,8 +206,11 @@ def _is_comparable(draft: CubeDraft) -> bool:
 
 
 def _announces_change(draft: CubeDraft) -> bool:
-    text = draft.content
-    return find_slot(text) is not None or TAKEN_BACK.search(text) is not None or _is_correction(draft)
+    return _changes_something(draft.content) or _is_correction(draft)
+
+
+def _changes_something(text: str) -> bool:
+    return find_slot(text) is not None or TAKEN_BACK.search(text) is not None or announces_cancellation(text)
 
 
 def _is_correction(draft: CubeDraft) -> bool:
@@ -174,7 +224,7 @@ def _find_earlier(actor: Actor, draft: CubeDraft, now: datetime) -> list[Hit]:
     A write does not fail where the embedder does: then words alone find them.
     """
     search = SearchQuery(
-        query=draft.content,
+        query=_query_earlier(draft.content),
         top_k=LOOKED_AT,
         filters={"semantic_type": {"in": list(STATED)}},
         personas=(draft.persona,) if draft.persona else (),
@@ -190,6 +240,13 @@ def _find_earlier(actor: Actor, draft: CubeDraft, now: datetime) -> list[Hit]:
     times = _load_times(actor, hits)
     said_at = draft.said_at or draft.event_time or now
     return [hit for hit in hits if times[hit.view.cube.id] <= said_at and hit.view.words.content != draft.content]
+
+
+def _query_earlier(text: str) -> str:
+    """Return a statement with words of what it may change, which its own words need not name: "I moved to Porto."."""
+    slot = find_slot(text)
+    named = FILLING.get(slot.name, slot.name) if slot else PARTNER if tells_of_parting(text) else ""
+    return f"{text} {named}".strip()
 
 
 def _is_of_same_person(actor: Actor, draft: CubeDraft, view: CubeView) -> bool:
@@ -212,17 +269,13 @@ def _load_times(actor: Actor, hits: Sequence[Hit]) -> dict[UUID, datetime]:
         return {cube_id: said or stored for cube_id, said, stored in rows.values_list("id", "said_at", "created_at")}
 
 
-def _apply_rules(
-    actor: Actor, drafts: Sequence[CubeDraft], found: Mapping[int, Sequence[Hit]], now: datetime
-) -> list[Relation]:
+def _apply_rules(drafts: Sequence[CubeDraft], found: Mapping[int, Sequence[Hit]], now: datetime) -> list[Relation]:
     relations = []
     for number, hits in found.items():
         draft = drafts[number]
         said_at = draft.said_at or now
-        older = corrected_statement(
-            actor, draft.content, said_at=said_at, hits=hits, is_correction=_is_correction(draft)
-        )
-        relations += [Relation(number, older, RelationKind.SUPERSEDES)] if older else []
+        older = find_ended(draft.content, said_at=said_at, hits=hits, is_correction=_is_correction(draft))
+        relations += [Relation(number, older.id, older.kind, older.rest)] if older else []
     return relations
 
 

@@ -19,12 +19,15 @@ from vault.reader.rules.calls import (
     remove_correction,
     whole_question,
 )
+from vault.reader.rules.cancellations import read_cancelled, tells_of_parting, tells_of_partner
+from vault.reader.rules.corrections import apply_correction, read_correction, remove_values
 from vault.reader.rules.extraction import (
     Decision,
     Reading,
     chosen_statements,
     explain_reading,
     read_statements,
+    rephrased_statements,
     unstated_kind,
 )
 from vault.reader.rules.goals import find_touched_goal, may_touch_goal
@@ -50,6 +53,7 @@ __all__ = [
     "Statement",
     "about",
     "answer_question",
+    "apply_correction",
     "asks_for_list",
     "asks_for_topics",
     "asks_yes_or_no",
@@ -68,16 +72,22 @@ __all__ = [
     "memory_call",
     "names_in",
     "needs_past",
+    "read_cancelled",
     "read_clauses",
+    "read_correction",
     "read_statements",
     "read_tag",
     "read_verb",
     "remove_correction",
+    "remove_values",
+    "rephrased_statements",
     "sentences",
     "speaks_of_self",
     "split_days",
     "split_question",
     "statements",
+    "tells_of_parting",
+    "tells_of_partner",
     "unstated_kind",
     "whole_question",
 ]

@@ -14,6 +14,7 @@ from vault.lexicon.labels import find_word
 from vault.lexicon.temporal_expressions import time_ranges_of
 from vault.lexicon.tokens import content_terms
 from vault.lexicon.words import QUESTION_WORDS
+from vault.reader.rules.corrections import read_correction
 from vault.reader.rules.extraction import read_statements, states_something
 from vault.reader.rules.kinds import is_question
 from vault.reader.rules.verbs import read_verb
@@ -120,7 +121,10 @@ _OWN_WORDS = re.compile(r"\b(?:i|we) (?:have |'ve )?(?:said|told|mentioned|wrote
 _MY = re.compile(r"^(?:my|our|the)\s+|^我(?:们)?的?", re.IGNORECASE)
 _NOTHING_TO_FORGET = re.compile(r"^(?:it|that|this|about it|me|you)$|^(?:它|吧|这个?|那个?|了)$", re.IGNORECASE)
 _CORRECTS = re.compile(
-    r"^\W*(?:(?:actually|correction|i meant)\b|no,(?= (?:my|it|the|she|he)\b))|^\W*(?:其实|更正|改一下|不对[，,])",
+    r"^\W*(?:(?:actually|correction|i meant|(?:sorry|oops|wait|no)?[,\s]{0,3}(?:i was wrong|i misspoke|i got (?:it|that) wrong|my mistake"
+    r"|scratch that|i should have said|that was wrong))\b|(?:no|wait|sorry)[,.!]? (?=(?:my|it|the|she|he|i meant|i said)\b)(?:i (?:meant|said)\b)?"
+    r"|let me correct (?:that|myself|this)\b)[\s,:;.!\u2014-]{0,4}"
+    r"|^\W*(?:其实|更正|改一下|不对|(?:不好意思|抱歉|对不起)?[，,]?(?:我)?(?:刚才|之前|上次)?(?:说错|记错|搞错|弄错|写错)了?|纠正一下)[\uff0c,:\uff1a\u3002.\s]{0,3}",
     re.IGNORECASE,
 )
 _CONFIRMS = re.compile(
@@ -180,6 +184,8 @@ def needs_past(text: str) -> bool:
     """Return whether `text` may be a follow-up, which needs the question before it."""
     if len(text) > LONGEST_FOLLOW_UP:
         return False
+    if read_correction(text):
+        return True
     patterns = (_PRONOUN, _POSSESSIVE, _HAN_PRONOUN, _WHAT_ABOUT, _CONFIRMS)
     return any(pattern.search(text) for pattern in patterns) or (
         is_question(text) and not set(content_terms(text)) - QUESTION_WORDS and _ABOUT_ASKER.search(text) is None

@@ -11,6 +11,7 @@ from vault.lexicon.entities import entities
 from vault.lexicon.resolved_dates import time_of
 from vault.lexicon.tokens import terms
 from vault.reader.phrases import own_words
+from vault.reader.rules.cancellations import read_cancelled, tells_of_parting
 from vault.reader.rules.kinds import Statement, classify_sentence, is_question
 from vault.reader.rules.remarks import (
     ASKED_TO_STORE,
@@ -46,6 +47,7 @@ MOST_STATEMENTS = 500  # of one text; the conversation stores the whole text
 NOT_PEOPLE = frozenset({"assistant", "system", "tool"})
 REQUESTED_CONFIDENCE = 0.95  # of a statement that its speaker asked to store
 CHOSEN_CONFIDENCE = 0.8  # of a sentence that a model alone chose
+CHANGE_CONFIDENCE = 0.6  # of a short sentence that says that something is off
 LONGEST_REMARK = 200  # characters that are searched for a greeting or thanks
 LONGEST_GAP = 32  # characters between two sentences that are looked at
 SHORTEST_BARE_FACT = 5  # terms; shorter facts that begin with a pronoun are not stored
@@ -91,6 +93,14 @@ def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Stat
     if speaker.casefold() in NOT_PEOPLE:
         return ()
     return _complete_statements(_find_all_statements(text), said_at)
+
+
+def rephrased_statements(text: str, *, said_at: datetime) -> tuple[Statement, ...]:
+    """Return the one statement that a text is known to be, with its kind, entities and time."""
+    kind, _ = classify_sentence(text)
+    return _complete_statements(
+        [Statement(text, "fact" if kind == "dialogue" else kind, REQUESTED_CONFIDENCE)], said_at
+    )
 
 
 def states_something(text: str) -> bool:
@@ -167,7 +177,9 @@ def _belongs_to_passage(passage: str, between: str, sentence: str) -> bool:
         return is_lead_in(passage.partition("\n")[0])
     if "\n" in between or is_question(passage):
         return False
-    return REASON.search(sentence) is not None or (_is_fragment(sentence) and _read_passage(passage).statement is not None)
+    return REASON.search(sentence) is not None or (
+        _is_fragment(sentence) and _read_passage(passage).statement is not None
+    )
 
 
 def _is_fragment(sentence: str) -> bool:
@@ -203,6 +215,9 @@ def _read_passage(sentence: str) -> Reading:
     lead = LEAD_IN.match(sentence) if reading.decision in UNSTORED else None
     if lead and _states_by_itself(rest := sentence[lead.end() :]):
         return replace(_read_whole(rest), passage=sentence)
+    is_small = reading.decision in UNSTORED and not is_question(sentence)
+    if is_small and (read_cancelled(sentence) or tells_of_parting(sentence)):
+        return Reading(sentence, Decision.STATEMENT, Statement(sentence, "fact", CHANGE_CONFIDENCE))
     return reading
 
 

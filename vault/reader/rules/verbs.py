@@ -102,7 +102,10 @@ _PATTERNS = [
             _END,
         ),
     ),
-    ("update", _compile(_HAN_POLITE, rf"(?:{_HAN_EDITS}){_HAN_OBJECT}(?:[:：,\uff0c]\s{{0,3}}(?P<value>\S.*?))?", _HAN_END)),
+    (
+        "update",
+        _compile(_HAN_POLITE, rf"(?:{_HAN_EDITS}){_HAN_OBJECT}(?:[:：,\uff0c]\s{{0,3}}(?P<value>\S.*?))?", _HAN_END),
+    ),
     (
         "update",
         _compile(
@@ -114,7 +117,9 @@ _PATTERNS = [
     # Searches: of the memories by name, or by a bare "search for".
     (
         "search",
-        _compile(_POLITE, rf"{_SEARCHES} {_DETERMINERS}{_NOTES}(?: for| about| on| of| with|:) (?P<what>\S.{{0,200}}?)", _END),
+        _compile(
+            _POLITE, rf"{_SEARCHES} {_DETERMINERS}{_NOTES}(?: for| about| on| of| with|:) (?P<what>\S.{{0,200}}?)", _END
+        ),
     ),
     (
         "search",
@@ -135,7 +140,10 @@ _PATTERNS = [
         ),
     ),
     # "my hedgehog memory"; and verbs without any object, or with all memories.
-    *((verb, _compile(_POLITE, f"(?:{words}) {_NAMED_OBJECT}{_INTO}", _END)) for verb, (words, _) in _ALL_VERBS.items()),
+    *(
+        (verb, _compile(_POLITE, f"(?:{words}) {_NAMED_OBJECT}{_INTO}", _END))
+        for verb, (words, _) in _ALL_VERBS.items()
+    ),
     *(
         (verb, _compile(_POLITE, f"(?:{words})(?: {_ALL_OBJECT}|{_LONE_OBJECT})", _END))
         for verb, (words, _) in _ALL_VERBS.items()

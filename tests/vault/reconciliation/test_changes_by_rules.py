@@ -1,0 +1,155 @@
+"""What the rules alone decide about earlier statements: replaced, corrected, cancelled, or left in force."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from tests.factories import World
+from tests.harness.cases import each_case
+from tests.vault.api.contract import Contract
+from tests.vault.api.test_chat_commands import begin
+from tests.vault.reconciliation.test_relations import EARLY, LATE, stored
+from vault.reader.rules import memory_call
+from vault.reconciliation.corrections import find_ended
+from vault.retrieval.selectors import Hit
+
+SAID_AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
+# What was said before, what is said now, and the number of the statement that ends; None: none does.
+CHANGES: list[tuple[list[str], str, int | None]] = [
+    (["I live in Ghent.", "I like tea."], "I moved to Bruges.", 0),
+    (["I live in Ghent."], "I've just moved from Ghent to Bruges.", 0),
+    (["I live in Ghent."], "I moved to a new desk.", None),
+    (["我住在厦门。"], "从厦门搬到了杭州。", 0),
+    (["I drive a Volvo."], "I drive a Skoda now.", 0),
+    (["I drive a Volvo."], "I drive a van on Sundays.", None),
+    (["My phone number is 555 0100."], "My phone number is 555 0199.", 0),
+    (["My locker code is 5521."], "My locker code is 7710.", 0),
+    (["我的车牌号是沪A12345。"], "我的车牌号是沪B54321。", 0),
+    (["我在律所工作。"], "我从律所跳槽到银行。", 0),
+    (["I work as a nurse."], "I work at St Luke's.", None),
+    (["My sister is a nurse."], "My sister is in Rome.", None),
+    (["My cat is called Pip.", "My cat is ill."], "My cat is better.", None),
+    (["The meeting is at 3.", "I like jazz."], "Correction: the meeting is at 4.", 0),
+    (["会议在三点。", "我喜欢爵士乐。"], "说错了，会议在四点。", 0),
+    (["The meeting is at 3.", "The meeting with Bo is at 5."], "Correction: the meeting is at 4.", None),
+    (["Dinner with Sam is on Friday at 7.", "Lunch with Bo on Monday."], "Dinner with Sam is off.", 0),
+    (["Dinner with Sam on Friday.", "Dinner with Bo on Monday."], "Dinner is off.", None),
+    (["I want to learn Italian.", "I speak French."], "I'm no longer learning Italian.", 0),
+    (["I go running every morning.", "I like jazz."], "Not running any more.", 0),
+    (["I sing in the choir.", "I like jazz."], "I quit the choir.", 0),
+    (["我计划五月去西藏旅行。", "我喜欢西瓜。"], "西藏不去了。", 0),
+    (["我在学法语。", "我会说德语。"], "我不学法语了。", 0),
+    (["I have a girlfriend called Ana.", "Ana has a dog."], "We broke up.", 0),
+    (["我女朋友叫安娜。", "我有一只猫。"], "分手了。", 0),
+    (["I like tea.", "I have a boat."], "The wedding is off.", None),
+    (["I want to run a marathon.", "I run every day."], "I'm off to bed.", None),
+    (["I have a dog."], "I also have a cat.", None),
+]
+
+
+def make_hit(number: int, text: str) -> Hit:
+    view = SimpleNamespace(cube=SimpleNamespace(id=UUID(int=number)), words=SimpleNamespace(content=text))
+    return cast(Hit, SimpleNamespace(view=view))
+
+
+@pytest.mark.parametrize(("before", "now", "ended"), CHANGES)
+def test_statement_ends_what_it_certainly_changes(before: list[str], now: str, ended: int | None) -> None:
+    hits = [make_hit(number, text) for number, text in enumerate(before)]
+    is_correction = memory_call(now, said_at=SAID_AT).intent == "update"
+    found = find_ended(now, said_at=SAID_AT, hits=hits, is_correction=is_correction)
+    assert (found.id.int if found else None) == ended
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "rest"),
+    [
+        ("我住在厦门，养了一只猫", "我搬到了杭州", "我养了一只猫"),
+        ("I live in Ghent and have a cat.", "I moved to Bruges.", "I have a cat"),
+        ("I live in Ghent, my sister lives in Rome.", "I moved to Bruges.", "my sister lives in Rome"),
+        ("I live in Ghent, for the work.", "I moved to Bruges.", ""),
+        ("I live in Ghent.", "I moved to Bruges.", ""),
+    ],
+)
+def test_other_clauses_of_an_ended_statement_stay(before: str, now: str, rest: str) -> None:
+    found = find_ended(now, said_at=SAID_AT, hits=[make_hit(0, before)], is_correction=False)
+    assert found is not None
+    assert found.rest == rest
+
+
+def say(who: Contract, place: str, text: str) -> Any:
+    return who.post(place, {"content": text}).json
+
+
+def send(who: Contract, text: str, at: str) -> Any:
+    message = {"role": "user", "content": text, "timestamp": at}
+    return who.post("memories/", {"messages": [message], "session_id": at}).json
+
+
+@each_case(
+    "old, new",
+    [
+        ("I live in Lisbon.", "I moved to Porto."),
+        ("My locker code is 5521.", "My locker code is 7710."),
+        ("我的邮箱是a@example.com。", "我的邮箱是b@example.com。"),
+    ],
+)
+def test_message_of_one_sentence_says_what_it_ended(alice: Contract, old: str, new: str) -> None:
+    first = send(alice, old, EARLY)["results"][0]["id"]
+    reply = send(alice, new, LATE)
+    assert [(change["id"], change["by"]) for change in reply["superseded"]] == [(first, reply["results"][0]["id"])]
+
+
+def test_turn_says_what_it_ended(world: World, alice: Contract) -> None:
+    place = begin(alice)
+    assert say(alice, place, "I live in Lisbon.")["superseded"] == []
+    turn = say(alice, place, "I moved to Porto.")
+    ids = [(change["id"], change["by"], change["relation"]) for change in turn["superseded"]]
+    older, newer = stored(world, "I live in Lisbon."), stored(world, "I moved to Porto.")
+    assert ids == [(str(older.id), str(newer.id), "supersedes")]
+    assert turn["conflicts"] == []
+
+
+@each_case(
+    "told, correction, whole",
+    [
+        ("My train leaves at 9:10.", "I was wrong: 9:40", "My train leaves at 9:40."),
+        ("The plumber comes on Tuesday.", "no, I said Thursday", "The plumber comes on Thursday."),
+        ("和王医生的会议是三点。", "说错了，四点", "和王医生的会议是四点。"),
+    ],
+)
+def test_short_correction_of_the_last_turn_is_made_whole(
+    world: World, alice: Contract, told: str, correction: str, whole: str
+) -> None:
+    place = begin(alice)
+    say(alice, place, told)
+    turn = say(alice, place, correction)
+    newer = stored(world, whole)
+    assert [(change["by"], change["relation"]) for change in turn["superseded"]] == [(str(newer.id), "corrects")]
+    assert stored(world, told).superseded_by == newer.id
+
+
+def test_clause_that_is_still_true_stays(world: World, alice: Contract) -> None:
+    send(alice, "我住在厦门，养了一只猫", EARLY)
+    assert send(alice, "我搬到了杭州", LATE)["superseded"] != []
+    rest = stored(world, "我养了一只猫")
+    assert (rest.valid_to, rest.has_sources) == (None, True)
+
+
+def test_deletion_of_the_newer_puts_the_older_into_force_again(alice: Contract) -> None:
+    first = send(alice, "I live in Lisbon.", EARLY)["results"][0]["id"]
+    second = send(alice, "I moved to Porto.", LATE)["results"][0]["id"]
+    assert alice.get(f"memories/{first}/").json["superseded_by"] == second
+    assert alice.delete(f"memories/{second}/").status == 204
+    told = alice.get(f"memories/{first}/").json
+    assert (told["valid_to"], told["superseded_by"]) == (None, None)
+
+
+def test_statement_whose_end_a_person_takes_away_is_superseded_no_more(alice: Contract) -> None:
+    first = send(alice, "I live in Lisbon.", EARLY)["results"][0]["id"]
+    send(alice, "I moved to Porto.", LATE)
+    etag = f'"{alice.get(f"memories/{first}/").json["version"]}"'
+    changed = alice.send("patch", f"memories/{first}/", {"valid_to": None}, if_match=etag)
+    assert (changed.json["valid_to"], changed.json["superseded_by"]) == (None, None)

@@ -1,0 +1,56 @@
+"""What a statement says is off: a plan that is cancelled, a habit that was given up, a tie that was cut. Pure."""
+
+import re
+
+LONGEST_CANCELLATION = 200  # characters
+_OFF = r"(?:off(?! (?:on|to|at|work|sick|the)\b)|cancel+ed|called off|not happening(?: any ?more)?|no longer happening|not going ahead)"
+_CANCELLED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"^\W*(?:sadly,? |unfortunately,? |so )?(?:the |my |our |that )?(?P<what>[^,.;!?]{{2,60}}?) (?:is|are|was|were|has been|have been|got|'s)"
+        rf" (?:now |all |been )?{_OFF}(?: for (?:now|good))?\W*$",
+        r"^\W*(?:i(?:'m| am)|we(?:'re| are))? ?not (?:going to |doing |planning (?:to |on )?)?(?P<what>[^,.;!?]{3,60}?) any ?more\W*$",
+        r"^\W*(?:i(?:'m| am)|we(?:'re| are)) no longer (?:going to |doing |planning (?:to |on )?)?(?P<what>[^,.;!?]{3,60}?)(?: any ?more)?\W*$",
+        r"^\W*(?:i|we) (?:don't|do not|no longer|won't|will not) (?:want to |plan to |go to )?(?P<what>[^,.;!?]{3,60}?) any ?more\W*$",
+        r"^\W*(?:i|we)(?:'ve| have)? (?:just |now )?(?:cancel+ed|called off|gave up(?: on)?|given up(?: on)?|quit|stopped|dropped|abandoned|scrapped|shelved)"
+        r" (?:the |my |our |plans? (?:for|to) )*(?P<what>[^,.;!?]{3,60}?)\W*$",
+        r"^\W*(?:我们?|那个?|这个?)?(?:的)?(?P<what>[^，。！？\s]{1,12}?)(?:不去了|不做了|不办了|不参加了|不学了|不练了|不考了|不搞了|不买了|不租了|(?:被|已经)?取消了?"
+        r"|泡汤了|黄了|作罢了?|告吹了?|没戏了|吹了)\W*$",
+        r"^\W*(?:我们?)?(?:现在|已经|以后|决定)?(?:不|不再|再也不)(?:打算|想|准备|计划)?(?:去|参加|买)?(?P<what>[^，。！？\s]{2,12}?)了\W*$",
+        r"^\W*(?:我们?)?(?:已经)?(?:取消|放弃)了?(?P<what>[^，。！？\s]{2,14}?)了?\W*$",
+    )
+)
+_PARTED = re.compile(
+    r"\b(?:broke|broken|split|splitting|breaking) up\b|\bgot divorced\b|\bare divorced\b|分手了|离婚了|分开了\W*$",
+    re.IGNORECASE,
+)
+_PARTNER = re.compile(
+    r"\b(?:girlfriend|boyfriend|partner|fianc\u00e9e?|fiancee?|wife|husband|dating|engaged|married|seeing somebody|seeing someone|together with)\b"
+    r"|女朋友|男朋友|女友|男友|对象|未婚[夫妻]|老公|老婆|丈夫|妻子|恋爱|订婚|结婚|在一起",
+    re.IGNORECASE,
+)
+_ENDING = re.compile(r"(?<=..)(?:之行|之旅|的(?:旅行|计划|事情?)|这件事)$")
+_EMPTY = re.compile(
+    r"^(?:it|that|this|them|things?|everything|all|他|她|它|这个?|那个?|都|要|行|好|懂|错|对|来|太|多|过|用|容易|得)$",
+    re.IGNORECASE,
+)
+
+
+def read_cancelled(text: str) -> str:
+    """Return what a statement says is off, empty if it says no such thing."""
+    if len(text) > LONGEST_CANCELLATION:
+        return ""
+    told = " ".join(text.replace("\u2019", "'").split())
+    for pattern in _CANCELLED:
+        if (found := pattern.match(told)) and not _EMPTY.match(what := found["what"].strip()):
+            return _ENDING.sub("", what)
+    return ""
+
+
+def tells_of_parting(text: str) -> bool:
+    """Return whether a statement says that two people are no couple any more."""
+    return len(text) <= LONGEST_CANCELLATION and _PARTED.search(text) is not None
+
+
+def tells_of_partner(text: str) -> bool:
+    return _PARTNER.search(text) is not None
