@@ -58,7 +58,9 @@ from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.reranker import OverlapReranker
 from vault.reader.rules import (
     Passage,
+    about,
     answer_question,
+    apply_correction,
     asks_for_list,
     asks_for_topics,
     classify_semantic_type,
@@ -68,14 +70,20 @@ from vault.reader.rules import (
     find_touched_goal,
     is_question,
     memory_call,
+    read_cancelled,
+    read_correction,
     read_statements,
     read_verb,
+    remove_values,
     sentences,
     split_question,
     statements,
+    tells_of_parting,
+    tells_of_partner,
     unstated_kind,
 )
-from vault.reconciliation.corrections import ADDS, DENIED, TAKEN_BACK
+from vault.reader.rules.corrections import Correction
+from vault.reconciliation.corrections import ADDS, DENIED, TAKEN_BACK, other_clauses
 from vault.retrieval.question import LONGEST_READ, make_question_text
 from vault.retrieval.tags import MOST_CHARACTERS
 from vault.screening.commands import gives_orders
@@ -338,14 +346,38 @@ FUNCTIONS = (
         lambda text: read_statements(text, speaker="user", said_at=NOW),
         {
             f"{READER}.remarks": "ASKED_TO_STORE BARE_REFERENCE COMMAND FEELING_NOW OPENING PRONOUN_START REACTION "
-            "REMARK_ON_TALK TRAILING_QUESTION CLAUSE_END CONDITION FAREWELL REASON LIST_ITEM"
+            "REMARK_ON_TALK TRAILING_QUESTION CLAUSE_END CONDITION FAREWELL REASON LIST_ITEM REMINDER LEAD_IN PARTING "
+            "OWN_PARTS PERSON_START FRAGMENT HAN_FRAGMENT SPEAKS NAMES_IT"
         },
+    ),
+    TextFunction(
+        "what a request is about",
+        lambda text: (
+            about(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], own=False),
+            about(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], own=False, is_statement=True),
+        ),
+        {f"{READER}.topics": "_NEGATED"},
+    ),
+    TextFunction(
+        "what is off",
+        lambda text: (read_cancelled(text), tells_of_parting(text), tells_of_partner(text)),
+        {f"{READER}.cancellations": "_CANCELLED _PARTED _PARTNER _EMPTY _ENDING"},
+    ),
+    TextFunction(
+        "short corrections",
+        lambda text: (read_correction(text), remove_values(text), apply_correction(Correction(0, "9:40"), [text])),
+        {f"{READER}.corrections": "_VALUES _ANNOUNCED _DENIED _BARE"},
+    ),
+    TextFunction(
+        "clauses of an ended statement",
+        lambda text: (other_clauses(text, "I moved to Bruges."), other_clauses("I live in Ghent, I sing.", text)),
+        {"vault.reconciliation.corrections": "_CLAUSES _STATES _HAS_SUBJECT"},
     ),
     TextFunction(
         "memory_call",
         lambda text: (memory_call(text, said_at=NOW, past=[text]), confirms(text)),
         {
-            f"{READER}.calls": "_FORGET _SUMMARISE _SUMMARY_VERB _SELF _OWN_WORDS _MY _NOTHING_TO_FORGET _CORRECTS "
+            f"{READER}.calls": "_FORGET _SAID _SUMMARISE _SUMMARY_VERB _SELF _OWN_WORDS _MY _NOTHING_TO_FORGET _CORRECTS "
             "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON _ABOUT_ASKER"
         },
     ),
@@ -361,12 +393,14 @@ FUNCTIONS = (
             agent_statements(text),
             reconcile(text, NOW, []),
         ),
-        {LAYERS: "_FIELDS _ASKED_FIELDS _SELF _OF_OTHERS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"},
+        {
+            LAYERS: "_FIELDS _ASKED_FIELDS _SINGLE _CAR _IS_NOW _EMPLOYED _SELF _OF_OTHERS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"
+        },
     ),
     TextFunction(
         "groups of facts about oneself",
         lambda text: (asked_group(text), [belongs_to(text, group) for group in GROUPS]),
-        {"vault.layers.own_facts": "GROUPS"},
+        {"vault.layers.own_facts": "GROUPS _GIVEN_UP _GOAL"},
     ),
     TextFunction("signs of traits", trait_signs, {"vault.layers.traits": "AGAINST"}),
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),

@@ -175,6 +175,8 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         parts = [replace(search, query=query) for query in _list_part_queries(search.query, hits)]
+        if (group := asked_group(call.rewritten)) and group.semantic_type:
+            parts = [replace(part, filters={"semantic_type": group.semantic_type}) for part in parts]
         hits = _add_hits_of(actor, hits, parts)
         about = _put_profile_first(actor, call.rewritten, hits, _select_about(call.rewritten, hits))
     now = datetime.now(UTC)
@@ -241,9 +243,11 @@ def _read_stated(
 
 
 def _correct_value(asked: TurnSettings, content: str) -> tuple[UUID, str] | None:
-    """Return the statement of the last turns whose value a short correction names, and its text with the right value."""
+    """Return the statement whose value a short correction names, of the last turns, and its text with that value."""
     correction = read_correction(content)
-    for told in asked.told if correction else ():
+    if correction is None:
+        return None
+    for told in asked.told:
         if found := apply_correction(correction, [memory.text for memory in told]):
             return told[found[0]].id, found[1]
     return None

@@ -304,9 +304,15 @@ def _revive_ended(actor: Actor, cube: Cube) -> None:
     ended = Cube.objects.visible_to(actor).free().filter(superseded_by=cube.id, valid_to__isnull=False, deleted_at=None)
     for earlier in ended.exclude(state=State.MERGED).order_by("id"):
         if is_allowed(actor, Permission.MEMORY_UPDATE, cube_target(earlier)):
-            changes = CubeChanges(valid_to=None)
-            versions = {earlier.version}
-            cube_update(actor=actor, cube_id=earlier.id, expected_versions=versions, changes=changes, reason=REVIVED)
+            cube_update(
+                actor=actor,
+                cube_id=earlier.id,
+                expected_versions={earlier.version},
+                changes=CubeChanges(valid_to=None),
+                reason=REVIVED,
+            )
+            left = LayerEntry.objects.filter(cube_id=earlier.id, left_at__isnull=False)
+            left.update(left_at=None, action=EntryAction.ADD, reason="revived")
 
 
 def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = Permission.MEMORY_DELETE) -> None:

@@ -14,11 +14,12 @@ from vault.layers.statements import find_slot, is_about_self
 @dataclass(frozen=True)
 class FactGroup:
     """A group of facts about oneself. asked: a question for all of it; holds: whether a statement belongs to it;
-    filling: words to search for, beside those of the question."""
+    filling: words to search for, beside those of the question; semantic_type: of its statements, if they have one."""
 
     asked: re.Pattern[str]
     holds: Callable[[str], bool]
     filling: str
+    semantic_type: str = ""
 
 
 def _holds_any(pattern: str) -> Callable[[str], bool]:
@@ -45,7 +46,36 @@ _ANIMALS = (
     "|horse|hens?|greyhound|labrador|terrier|beagle|poodle|spaniel|collie|retriever"
 )
 _DIETS = "vegetarian|vegan|pescatarian|halal|kosher|gluten|lactose"
+_GIVEN_UP = re.compile(
+    r"\b(?:no longer|not .{1,60} any ?more|gave up|given up|quit trying|abandoned)\b|放弃|不再|不想.{1,20}了", re.I
+)
+_GOAL = re.compile(
+    r"\b(?:want|wanna|plan|hope|intend|aim|wish|dream|trying|aiming|planning|hoping|saving|training|determined|decided|working)"
+    r"(?:ed|s)? (?:to|of|for|on|towards)\b|\b(?:would|'d) (?:like|love) to\b|\bmy (?:\w+ )?(?:goal|dream|aim"
+    r"|ambition|resolution|target)s?\b"
+    r"|(?:想要?|打算|计划|希望|目标|梦想|决定|争取|立志|准备)",
+    re.IGNORECASE,
+)
+
+
+def _is_goal(text: str) -> bool:
+    return _GOAL.search(text) is not None and _GIVEN_UP.search(text) is None
+
+
 GROUPS = (
+    FactGroup(
+        _asked(
+            r"\b(?:what|which|list|tell me|name|remind me of|show(?: me)?)\b.{0,30}\bmy (?:\w+ )?(?:goals?"
+            r"|ambitions?|resolutions?|aims?)\W*$"
+            r"|\bdo i have (?:any )?goals?\W*$|\bwhat goals? (?:do i have|have i (?:set|got)|am i)\b"
+            r"|\bwhat (?:do i want to achieve|am i (?:trying|aiming|hoping) to (?:do|achieve|reach)"
+            r"|am i working (?:on|towards?))\W*$"
+            r"|我的?(?:都)?(?:有(?:些)?(?:什么|哪些))?(?:目标|心愿|愿望|梦想)(?:都?(?:是|有)(?:些)?(?:什么|哪些))?\W*$|我(?:想|要)(?:实现|达成|完成)(?:些)?什么"
+        ),
+        _is_goal,
+        "I want to I am trying to my goal I plan to I hope to 我想 我打算 我计划 目标 希望",
+        semantic_type="goal",
+    ),
     FactGroup(
         _asked(
             r"\bmy (?:allergies|allergy|intolerances)\b|\bam i allergic to(?: what| anything| something)?\W*$"

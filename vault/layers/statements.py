@@ -52,7 +52,8 @@ _PATTERNS = (
         "home",
         rf"\b(?:i|we)(?: now)?(?:'ve| have| just)? ?(?:live|are living|am living) (?:in|at) {_CLAUSE}"
         rf"|\b(?:i'm|we're) (?:now )?living (?:in|at) (?P<living>[^.,;!?\n]{{1,80}})"
-        rf"|\b(?:i|we)(?: now)?(?:'ve| have)? ?(?:just |recently )?(?:moved|relocated) (?:in |from [^.,;!?\n]{{1,40}}? )?to "
+        r"|\b(?:i|we)(?: now)?(?:'ve| have)? ?(?:just |recently )?(?:moved|relocated) (?:in "
+        rf"|from [^.,;!?\n]{{1,40}}? )?to "
         rf"(?!(?:an?|my|our|another|this|that|next|front|back|first|second|tears)\b|the (?!{_THE_PLACES}))"
         r"(?P<moved>[^.,;!?\n]{1,80})",
         rf"我(?:们)?(?:现在|如今)?(?:住在|(?:从[^，。]{{1,12}})?(?:搬|移居)(?:家)?到了?){_ZH_CLAUSE}"
@@ -73,12 +74,14 @@ _PATTERNS = (
 _SINGLE = re.compile(
     r"(?:^|\b)(?:numbers?|passwords?|pins?|codes?|phone|mobile|e-?mail|address|name|nickname|surname|birthday|age|size|height|weight"
     r"|salary|wage|rent|budget|plan|job|employer|company|title|role|deadline|seat|gate|room|flight|username|login|wifi|plate"
-    r"|blood type|type|timezone|time zone|postcode|zip|bank|landlord|gp|doctor|dentist|boss|manager|favou?rite .{1,40})$"
+    r"|blood type|type|timezone|time zone|postcode|zip|bank|landlord|gp|doctor|dentist|boss|manager"
+    r"|favou?rite .{1,40})$"
     r"|(?:号码?|密码|地址|邮箱|名字|昵称|生日|年龄|身高|体重|工资|薪水|月薪|年薪|房租|租金|预算|车牌|座位|房间|血型|学号|工号|尺码|鞋码|邮编|老板|房东)$",
     re.IGNORECASE,
 )
 _CAR = re.compile(
-    r"\bi (?:(?:now|still|currently) )?drive an? (?P<value>(?!(?:lot|bit|taxi|bus|truck|lorry|van for|hard)\b)[^.,;!?\n]{1,40})"
+    r"\bi (?:(?:now|still|currently) )?drive an? (?P<value>(?!(?:lot|bit|taxi|bus|truck|lorry|van for"
+    r"|hard)\b)[^.,;!?\n]{1,40})"
     r"|我(?:现在)?开的?(?:车)?是(?:一辆)?(?P<chinese>[^，。；！？\n]{1,20})",
     re.IGNORECASE,
 )

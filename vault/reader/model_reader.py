@@ -19,12 +19,12 @@ from governance.database import acting, release_connection
 from governance.errors import QuotaExceeded
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission
-from vault.lexicon.labels import find_word
 from vault.content.drafts import CubeDraft
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm, PricedModel
 from vault.endpoints.services import models_list
+from vault.lexicon.labels import find_word
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.providers.structured import structured_call
 from vault.reader.rules import (

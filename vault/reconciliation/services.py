@@ -123,7 +123,9 @@ def turn_relate(
         if relations is not None:
             return relations
     own = [hit for hit in hits if is_own_statement(actor, hit) and is_current(hit, now)]
-    older = [_find_ended_in_chat(actor, statement.text, own, conversation_id, is_correction) for statement in statements]
+    older = [
+        _find_ended_in_chat(actor, statement.text, own, conversation_id, is_correction) for statement in statements
+    ]
     return tuple(
         Relation(number, found.id, found.kind, found.rest) for number, found in enumerate(older) if found is not None
     )

@@ -76,7 +76,8 @@ _POLITE = r"^\W*(?:(?:please|pls|ok|okay|now|and|so|hey|could you|can you|would 
 _FORGET = re.compile(
     rf"{_POLITE}(?:forget|delete|remove|erase|unlearn|stop remembering|(?:don't|do not|no longer) remember)\s+"
     r"(?:(?:everything|all|anything|what|whatever)\s+)?(?:(?:the fact )?(?:that|which)\s+)?"
-    r"(?:(?:i|we|you)\s+(?:have\s+|'ve\s+|ever\s+)?(?:said|told you|mentioned|wrote|know|remember|stored)\s+(?:that\s+)?)?"
+    r"(?:(?:i|we|you)\s+(?:have\s+|'ve\s+|ever\s+)?(?:said|told you|mentioned|wrote|know|remember"
+    r"|stored)\s+(?:that\s+)?)?"
     r"(?P<about>about\s+|regarding\s+)?(?P<what>\S.*?)(?: any ?more)?\W*$"
     r"|^\W*(?:请|請|帮我|麻烦|把)*(?:忘掉|忘记|忘了|删除|删掉|清除|(?:别|不要)再?记(?:得|住|着)?)"
     r"(?:(?:我|你)(?:说过?|告诉过?你|提到过?|讲过|知道|记得|记住)的?|(?:我|你)的)?"
@@ -86,7 +87,8 @@ _FORGET = re.compile(
 # What a request to forget names is something that was said, and no topic.
 _SAID = re.compile(
     r"^(?:i|we|he|she|they)(?:'\w{1,2})? \w"
-    r"|^(?:[\w'-]+ ){1,5}?(?:is|are|was|were|has|have|had|will|can|lives?|works?|likes?|loves?|hates?|moved|owns?|wants?"
+    r"|^(?:[\w'-]+ ){1,5}?(?:is|are|was|were|has|have|had|will|can|lives?|works?|likes?|loves?|hates?|moved"
+    r"|owns?|wants?"
     r"|isn't|aren't|doesn't|don't|can't|won't|costs?|starts?)\b \w"
     r"|^我们?(?![的]|自己|家?$)\S{2}|^\S{1,8}?(?:是|叫|住在|喜欢|讨厌|打算|在.{1,12}工作)\S",
     re.IGNORECASE,
@@ -121,8 +123,10 @@ _OWN_WORDS = re.compile(r"\b(?:i|we) (?:have |'ve )?(?:said|told|mentioned|wrote
 _MY = re.compile(r"^(?:my|our|the)\s+|^我(?:们)?的?", re.IGNORECASE)
 _NOTHING_TO_FORGET = re.compile(r"^(?:it|that|this|about it|me|you)$|^(?:它|吧|这个?|那个?|了)$", re.IGNORECASE)
 _CORRECTS = re.compile(
-    r"^\W*(?:(?:actually|correction|i meant|(?:sorry|oops|wait|no)?[,\s]{0,3}(?:i was wrong|i misspoke|i got (?:it|that) wrong|my mistake"
-    r"|scratch that|i should have said|that was wrong))\b|(?:no|wait|sorry)[,.!]? (?=(?:my|it|the|she|he|i meant|i said)\b)(?:i (?:meant|said)\b)?"
+    r"^\W*(?:(?:actually|correction|i meant|(?:sorry|oops|wait|no)?[,\s]{0,3}(?:i was wrong|i misspoke"
+    r"|i got (?:it|that) wrong|my mistake"
+    r"|scratch that|i should have said|that was wrong))\b|(?:no|wait|sorry)[,.!]? (?=(?:my|it|the|she|he"
+    r"|i meant|i said)\b)(?:i (?:meant|said)\b)?"
     r"|let me correct (?:that|myself|this)\b)[\s,:;.!\u2014-]{0,4}"
     r"|^\W*(?:其实|更正|改一下|不对|(?:不好意思|抱歉|对不起)?[，,]?(?:我)?(?:刚才|之前|上次)?(?:说错|记错|搞错|弄错|写错)了?|纠正一下)[\uff0c,:\uff1a\u3002.\s]{0,3}",
     re.IGNORECASE,

@@ -3,16 +3,24 @@
 import re
 
 LONGEST_CANCELLATION = 200  # characters
-_OFF = r"(?:off(?! (?:on|to|at|work|sick|the)\b)|cancel+ed|called off|not happening(?: any ?more)?|no longer happening|not going ahead)"
+_OFF = (
+    r"(?:off(?! (?:on|to|at|work|sick|the)\b)|cancel+ed|called off|not happening(?: any ?more)?"
+    r"|no longer happening|not going ahead)"
+)
 _CANCELLED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"^\W*(?:sadly,? |unfortunately,? |so )?(?:the |my |our |that )?(?P<what>[^,.;!?]{{2,60}}?) (?:is|are|was|were|has been|have been|got|'s)"
+        rf"^\W*(?:sadly,? |unfortunately,? |so )?(?:the |my |our |that )?(?P<what>[^,.;!?]{{2,60}}?) (?:is|are"
+        r"|was|were|has been|have been|got|'s)"
         rf" (?:now |all |been )?{_OFF}(?: for (?:now|good))?\W*$",
-        r"^\W*(?:i(?:'m| am)|we(?:'re| are))? ?not (?:going to |doing |planning (?:to |on )?)?(?P<what>[^,.;!?]{3,60}?) any ?more\W*$",
-        r"^\W*(?:i(?:'m| am)|we(?:'re| are)) no longer (?:going to |doing |planning (?:to |on )?)?(?P<what>[^,.;!?]{3,60}?)(?: any ?more)?\W*$",
-        r"^\W*(?:i|we) (?:don't|do not|no longer|won't|will not) (?:want to |plan to |go to )?(?P<what>[^,.;!?]{3,60}?) any ?more\W*$",
-        r"^\W*(?:i|we)(?:'ve| have)? (?:just |now )?(?:cancel+ed|called off|gave up(?: on)?|given up(?: on)?|quit|stopped|dropped|abandoned|scrapped|shelved)"
+        r"^\W*(?:i(?:'m| am)|we(?:'re| are))? ?not (?:going to |doing |planning (?:to "
+        r"|on )?)?(?P<what>[^,.;!?]{3,60}?) any ?more\W*$",
+        r"^\W*(?:i(?:'m| am)|we(?:'re| are)) no longer (?:going to |doing |planning (?:to "
+        r"|on )?)?(?P<what>[^,.;!?]{3,60}?)(?: any ?more)?\W*$",
+        r"^\W*(?:i|we) (?:don't|do not|no longer|won't|will not) (?:want to |plan to "
+        r"|go to )?(?P<what>[^,.;!?]{3,60}?) any ?more\W*$",
+        r"^\W*(?:i|we)(?:'ve| have)? (?:just |now )?(?:cancel+ed|called off|gave up(?: on)?|given up(?: on)?|quit"
+        r"|stopped|dropped|abandoned|scrapped|shelved)"
         r" (?:the |my |our |plans? (?:for|to) )*(?P<what>[^,.;!?]{3,60}?)\W*$",
         r"^\W*(?:我们?|那个?|这个?)?(?:的)?(?P<what>[^，。！？\s]{1,12}?)(?:不去了|不做了|不办了|不参加了|不学了|不练了|不考了|不搞了|不买了|不租了|(?:被|已经)?取消了?"
         r"|泡汤了|黄了|作罢了?|告吹了?|没戏了|吹了)\W*$",
@@ -25,7 +33,8 @@ _PARTED = re.compile(
     re.IGNORECASE,
 )
 _PARTNER = re.compile(
-    r"\b(?:girlfriend|boyfriend|partner|fianc\u00e9e?|fiancee?|wife|husband|dating|engaged|married|seeing somebody|seeing someone|together with)\b"
+    r"\b(?:girlfriend|boyfriend|partner|fianc\u00e9e?|fiancee?|wife|husband|dating|engaged|married"
+    r"|seeing somebody|seeing someone|together with)\b"
     r"|女朋友|男朋友|女友|男友|对象|未婚[夫妻]|老公|老婆|丈夫|妻子|恋爱|订婚|结婚|在一起",
     re.IGNORECASE,
 )

@@ -9,24 +9,32 @@ from dataclasses import dataclass
 
 LONGEST_CORRECTION = 60  # characters
 _HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-_MONTHS = "jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+_MONTHS = (
+    "jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
 _HAN_NUMBER = "[零〇一二三四五六七八九十两百千万0-9]"
 # The kinds of values, the narrowest first.
 _VALUES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"\b\d{{1,2}}[:.]\d{{2}}(?: ?[ap]\.?m\b\.?)?|\b\d{{1,2}} ?[ap]\.?m\b\.?|\b(?:{_HOURS}|\d{{1,2}}) o'clock|\bhalf past (?:{_HOURS}|\d{{1,2}})"
+        rf"\b\d{{1,2}}[:.]\d{{2}}(?: ?[ap]\.?m\b\.?)?|\b\d{{1,2}} ?[ap]\.?m\b\.?|\b(?:{_HOURS}|\d{{1,2}}) o'clock"
+        rf"|\bhalf past (?:{_HOURS}|\d{{1,2}})"
         rf"|(?:早上|上午|中午|下午|晚上|凌晨|傍晚)?{_HAN_NUMBER}{{1,3}}点(?:半|钟|一刻|{_HAN_NUMBER}{{1,3}}分?)?",
-        r"\b(?:next |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|(?:下下?|这|上|本)?(?:周|星期|礼拜)[一二三四五六日天]",
-        rf"\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b|\bthe \d{{1,2}}(?:st|nd|rd|th)\b"
+        r"\b(?:next |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|(?:下下?|这|上|本)?(?:周|星期"
+        r"|礼拜)[一二三四五六日天]",
+        rf"\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd"
+        rf"|th)?\b|\bthe \d{{1,2}}(?:st|nd|rd|th)\b"
         rf"|{_HAN_NUMBER}{{1,3}}月{_HAN_NUMBER}{{1,3}}[日号]|{_HAN_NUMBER}{{1,3}}[日号]",
         r"[$\u20ac\u00a3]?\b\d[\d,]*(?:\.\d+)?\b",
         rf"{_HAN_NUMBER}+(?=[块元个只岁斤公米层楼号年月天]|\W|$)",
     )
 )
 _ANNOUNCED = re.compile(
-    r"^\W*(?:(?:no|nope|wait|sorry|oops|actually|correction|hang on|i was wrong|i misspoke|i got (?:it|that) wrong|my mistake|scratch that"
-    r"|i (?:meant|mean|said)|make (?:that|it)|it(?:'s| is| was| should be)|that should be|rather|not that|on|at|to say)\b[\s,:;.!\u2014-]{0,4}){1,5}"
+    r"^\W*(?:(?:no|nope|wait|sorry|oops|actually|correction|hang on|i was wrong|i misspoke|i got (?:it"
+    r"|that) wrong|my mistake|scratch that"
+    r"|i (?:meant|mean|said)|make (?:that|it)|it(?:'s| is| was| should be)|that should be|rather|not that|on"
+    r"|at|to say)\b[\s,:;.!\u2014-]{0,4}){1,5}"
     r"|^\W*(?:(?:不对|不是|不|哦|啊|抱歉|不好意思|对不起|更正|纠正一下|应该|改成|其实|(?:我)?(?:刚才|之前)?(?:说错|记错|搞错|弄错|写错)了?|我(?:说|指)?的?是|是|我说)[\uff0c,:\uff1a\u3002.\s]{0,3}){1,5}",
     re.IGNORECASE,
 )

@@ -32,11 +32,13 @@ QUESTION_START = _join_patterns(
     # Without a mark: "who borrowed my ladder", "is Tom coming", "what happened to my keys".
     rf"{_OPENING}(?:who|whom) (?!knows?\b|cares?\b|wants?\b)\w+(?: [\w'-]+){{1,8}}\W*$",
     rf"{_OPENING}whose \w+(?: [\w'-]+){{1,6}}\W*$",
-    rf"{_OPENING}(?:what|which)(?: (?!an?\b)\w+)? (?:happened|goes|went|broke|made|makes|caused|kind|sort|type|size|colou?r|day|time)"
+    rf"{_OPENING}(?:what|which)(?: (?!an?\b)\w+)? (?:happened|goes|went|broke|made|makes|caused|kind|sort"
+    r"|type|size|colou?r|day|time)"
     r"(?: [\w'-]+){1,8}\W*$",
     rf"{_OPENING}(?:where|when|how) (?:my|our|the|his|her|their) (?:[\w'-]+ ){{0,4}}(?:at|go|going|went)?\W*$",
     rf"{_OPENING}(?:is|are|was|were|does|did|has)(?:n't)? "
-    r"(?!(?:in|at|on|to|from|with|by|for|very|so|too|not|no|an?|all|one|two|three|four|five|six|\d+|many|much|some|more|always|never|been|had|\w+ing|\w+ed)\b)[\w']+(?: [\w'-]+){1,8}\W*$",
+    r"(?!(?:in|at|on|to|from|with|by|for|very|so|too|not|no|an?|all|one|two|three|four|five|six|\d+|many|much"
+    r"|some|more|always|never|been|had|\w+ing|\w+ed)\b)[\w']+(?: [\w'-]+){1,8}\W*$",
     r"^any(?:thing|one|body)?\b(?!.*\b(?:is|are|was|works?|will|would|can|goes|helps?)\b)",
 )
 _ASKED_HAN = "什[么麼]|怎[么麼]|啥|咋|[干幹]嘛|哪[里裡儿兒個个些几幾不行]|谁|誰|多少|几[点个岁月号只条口位次]"
@@ -67,7 +69,8 @@ SMALL_TALK = _join_patterns(
     r"|long time no see|(?:so |really |very )*glad (?:you|it|that|to)|check (?:it|this|that|them) out"
     r"|here'?s (?:a|the|my|one) (?:pic|photo|picture|shot)"
     r"|nice to (?:meet|see|hear)|great to (?:meet|see|hear)|good to (?:see|hear)|so glad|glad to hear"
-    r"|i (?:see|agree|know)(?=(?: (?:that|it|too|right|what you mean|how (?:you|it) feels?|exactly))*(?:\W*$|[,.!]))|me too"
+    r"|i (?:see|agree|know)(?=(?: (?:that|it|too|right|what you mean|how (?:you|it) feels?|exactly))*(?:\W*$"
+    r"|[,.!]))|me too"
     r"|talk (?:to you )?(?:soon|later)|let me know|keep (?:it )?up|way to go|happy for you|what a)\b)",
     r"^(?:你好|您好|大家好|早上好|早安|晚上好|晚安|下午好|嗨|哈喽|喂|再见|拜拜|谢谢|多谢|感谢|不客气|不用谢|没关系|没事|对不起"
     r"|抱歉|好的|好啊|好吧|嗯|哦|是的|对的|对啊|哈哈|太好了|太棒了|真棒|真不错|不错|恭喜|加油|当然|没问题|明白了|知道了|收到|原来如此|我也是|祝你)",

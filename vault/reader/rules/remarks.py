@@ -15,9 +15,12 @@ ASKED_TO_STORE = re.compile(
     r"^\W*(?:(?:please|pls|ok|okay|also|and|so|hey|well|could you|can you)[, ]+)*"
     r"(?:(?:remember|note|don['\u2019]t forget|do not forget|keep in mind|make a note|save|store|record|memori[sz]e)"
     r"(?: (?:this|it|down))?(?: (?:to|in) (?:my|your|the) (?:memory|memories|notes))?"
-    r"(?: that\b|\s*[:,\uff1a\uff0c]|(?= (?:i|i['\u2019]m|my|we|our|the|she|he|they)\b(?! (?:file|screen|document)s?\b)))"
-    r"|add(?: (?:this|it|(?:a |one )?(?:new )?(?:memory|note|fact|entry)))?(?: (?:to|in) (?:my|your|the) (?:memory|memories|notes))?"
-    r"(?: that\b|\s*[:\uff1a]|(?= (?:i|i['\u2019]m|my|we|our)\b.{1,80}\b(?:is|am|are|was|were|have|has|like|live|work)\b))"
+    r"(?: that\b|\s*[:,\uff1a\uff0c]|(?= (?:i|i['\u2019]m|my|we|our|the|she|he|they)\b(?! (?:file|screen"
+    r"|document)s?\b)))"
+    r"|add(?: (?:this|it|(?:a |one )?(?:new )?(?:memory|note|fact|entry)))?(?: (?:to|in) (?:my|your"
+    r"|the) (?:memory|memories|notes))?"
+    r"(?: that\b|\s*[:\uff1a]|(?= (?:i|i['\u2019]m|my|we|our)\b.{1,80}\b(?:is|am|are|was|were|have|has|like"
+    r"|live|work)\b))"
     r"|(?:new (?:memory|note|fact)|memo|note to self)\s*[:\uff1a]"
     r"|for the record[,:]?|fyi[,:]?)\s*"
     r"|^\W*(?:请|請|麻烦|帮我|替我|给我|你要?|那就?|也)*(?:记住|記住|记下来?|記下|记一下|記一下|记得|别忘了|不要忘了"
@@ -28,7 +31,8 @@ ASKED_TO_STORE = re.compile(
 )
 # A reminder is a goal of who asks for it, also in the form of a question.
 REMINDER = re.compile(
-    rf"{_LEAD}(?:will you )?(?:please )?(?:kindly )?(?:(?:set|make|create|add) (?:me )?a reminder\b|(?:don't|do not) let me forget to\b"
+    rf"{_LEAD}(?:will you )?(?:please )?(?:kindly )?(?:(?:set|make|create|add) (?:me )?a reminder\b|(?:don't"
+    r"|do not) let me forget to\b"
     r"|remind (?:me|us)(?! (?:what|when|where|who|whom|which|why|how|if|whether)\b)"
     r"(?= (?:to|that|of|not to|again|in|on|at|by|before|after|every|next|tomorrow|tonight|this|the day|about .{1,200}?"
     r"\b(?:on|at|in|by|before|tomorrow|tonight|next|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)))"
@@ -38,7 +42,8 @@ _NOUNS = (  # commands that are the first word of a name for something: "Show st
     "help|show|search|close|open|start|stop|answer|list|export|edit|say|repeat|find|draft|describe|compare"
 )
 COMMAND = re.compile(
-    rf"{_LEAD}(?!(?:{_NOUNS})(?: (?!me|my|the|an?|all|any|every|each|what|who|which|that|this|these|us|it|out|up|for\b)[\w'-]+){{0,3}}"
+    rf"{_LEAD}(?!(?:{_NOUNS})(?: (?!me|my|the|an?|all|any|every|each|what|who|which|that|this|these|us|it|out"
+    rf"|up|for\b)[\w'-]+){{0,3}}"
     r" (?:is|are|was|were|has|have|had|will|starts?|begins?|opens?|closes?|ends?|moved|arrived|arrives?|costs?)\b)"
     r"(?:summari[sz]e|list|show|tell|give|find|search|look up|look for|forget|delete|remove|erase|write|draft"
     r"|translate|explain|describe|help|stop|start over|repeat|compare|calculate|suggest|recommend|recap"
@@ -54,11 +59,15 @@ COMMAND = re.compile(
 )
 # Words that lead into a statement: "You know, I am diabetic", 你知道我有哮喘, "one more thing: …".
 LEAD_IN = re.compile(
-    r"^\W*(?:(?:you (?:already |should |must |probably )?know|as you (?:may |already )?know|just so you know|by the way|btw"
-    r"|(?:one|another|two) (?:more|other)? ?(?:last |quick )?things?|anyway|honestly|to be honest|frankly|look|listen|oh|well|so|right"
-    r"|ok|okay|also|like i said|as i (?:said|told you|mentioned)|i (?:already )?told you|i(?: just)? wanted to (?:say|tell you)"
+    r"^\W*(?:(?:you (?:already |should |must |probably )?know|as you (?:may |already )?know|just so you know"
+    r"|by the way|btw"
+    r"|(?:one|another|two) (?:more|other)? ?(?:last |quick )?things?|anyway|honestly|to be honest|frankly"
+    r"|look|listen|oh|well|so|right"
+    r"|ok|okay|also|like i said|as i (?:said|told you|mentioned)|i (?:already )?told you"
+    r"|i(?: just)? wanted to (?:say|tell you)"
     r"|let me tell you|guess what|speaking of which|and|yes|yeah)\s*[,:\uff0c\uff1a\u2014-]\s*"
-    r"|(?:(?:you (?:already )?know|i (?:already )?told you|i(?: just)? wanted to (?:say|tell you)|let me tell you)(?: that)?"
+    r"|(?:(?:you (?:already )?know|i (?:already )?told you|i(?: just)? wanted to (?:say|tell you)"
+    r"|let me tell you)(?: that)?"
     r" (?=(?:i|i'm|i've|my|we|we're|our)\b)))"
     r"|^\W*(?:你(?:也|都|已经|应该)*知道(?:的|吗|吧)?|顺便说一?下?|顺便(?:提一下)?|对了|话说(?:回来)?|跟你说(?:一下|个事)?|告诉你(?:一下|个事)?"
     r"|说实话|老实说|我跟你(?:说|讲)|我(?:之前|刚才)?(?:说过|告诉过你)|还有(?:一件事|个事)?|另外)(?:[\uff0c,:\uff1a]\s*|(?=我|咱))",
@@ -90,9 +99,12 @@ REMARK_ON_TALK = re.compile(
     r"|this is (?:just )?"
     r"an? (?:test|question)\b|(?:just )?testing\b|one more (?:thing|question)\b|(?:good|nice|great) (?:answer"
     r"|question|job"
-    rf"|work)(?=\W*$|\W+(?:thanks|thank)\b| (?:there|here|so far|on that|again)\b)|(?:i'll|i will) (?:think(?: about (?:it|that))?|let you|tell you|(?:ask|check){_STOP}"
-    r"|try (?:it|that)|(?:check|see)(?: it| that)?(?=\W*$|,| (?:what|if|how|you|then)\b)|get back to (?:you|this|that|it)"
-    r"|be (?:right )?back(?: soon| later| in a \w+)?\W*$|be right\b|come back(?: later| soon| to (?:it|this|that|you))?\W*$)"
+    r"|work)(?=\W*$|\W+(?:thanks|thank)\b| (?:there|here|so far|on that|again)\b)|(?:i'll"
+    rf"|i will) (?:think(?: about (?:it|that))?|let you|tell you|(?:ask|check){_STOP}"
+    r"|try (?:it|that)|(?:check|see)(?: it| that)?(?=\W*$|,| (?:what|if|how|you|then)\b)|get back to (?:you"
+    r"|this|that|it)"
+    r"|be (?:right )?back(?: soon| later| in a \w+)?\W*$|be right\b|come back(?: later| soon| to (?:it|this"
+    r"|that|you))?\W*$)"
     r"|here(?:'s| is) (?:what|a|the|my) (?:question|list|thing)|as i said\b|by the way\W*$"
     r"|have a (?:nice|good|great|lovely)\b"
     r"|i (?:think|guess|hope|bet) it(?:'s going to| will|'ll| might) (?:rain|snow|be (?:cold|hot|warm|sunny))\b"
@@ -110,13 +122,16 @@ REMARK_ON_TALK = re.compile(
 )
 # The end of a talk, also after "right," or 好嘞: "ok, gotta run", 先这样吧.
 PARTING = re.compile(
-    r"^(?:(?:right|ok|okay|alright|all right|well|anyway|so|yes|yeah|cool|great|good|fine|perfect|thanks|thank you|no|nope|hm+|sure)"
+    r"^(?:(?:right|ok|okay|alright|all right|well|anyway|so|yes|yeah|cool|great|good|fine|perfect|thanks"
+    r"|thank you|no|nope|hm+|sure)"
     r"[,.!\s\u2014-]+)*(?:i(?:'ve|'m| have| really)? ?)?"
     r"(?:(?:gotta|got to|have to|need to|should|must|better|will|'ll|going to|gonna|off to|(?:am |'m )?heading) ?"
     r"(?:run|go|dash|leave|head (?:out|off)|jet|bed|sleep|stop here|get going|be off|off|out|work)"
-    r"|talk (?:to you )?(?:later|soon|tomorrow|then)|speak (?:to you )?(?:later|soon|tomorrow)|(?:catch|see) (?:you|ya)(?: later| soon| tomorrow)?"
+    r"|talk (?:to you )?(?:later|soon|tomorrow|then)|speak (?:to you )?(?:later|soon|tomorrow)|(?:catch"
+    r"|see) (?:you|ya)(?: later| soon| tomorrow)?"
     r"|later|ttyl|brb|bye(?: bye)?|cya|that(?:'s| is|'ll be| will be)? ?(?:it|all|enough|do)|that'll do"
-    r"|nothing (?:else|more)|all good|(?:let's )?leave it (?:here|there|at that)|we're done|until (?:next time|tomorrow|later))"
+    r"|nothing (?:else|more)|all good|(?:let's )?leave it (?:here|there|at that)|we're done"
+    r"|until (?:next time|tomorrow|later))"
     r"(?: (?:for (?:now|today|me)|now|then|soon|bye|thanks|thank you|later|today|everyone|all|again))*\W*$"
     r"|^(?:(?:好[嘞的啦吧了呀哒]?|行[吧了啊]?|嗯+|那(?:就|么)?|哦|ok|可以|对|没事|谢谢你?|我)[\uff0c,\u3002!\uff01\s]*)*"
     r"(?:(?:就|先)+(?:这样|到这|聊到这)(?:儿|里)?|回头(?:再)?[聊说见]|改天(?:再)?[聊说]|下次(?:再)?[聊说见]|明天(?:再)?[聊说见]|一会儿?(?:再)?[聊见]|待会儿?(?:再)?[聊说见]"
@@ -202,11 +217,16 @@ REASON = re.compile(
 )
 # A sentence without a subject of its own, which is about what the sentence before tells: "Costs 1,150 a month."
 FRAGMENT = re.compile(
-    r"^(?:(?:it |they |also |and |which )?(?:costs?|starts?|begins?|opens?|closes?|ends?|lasts?|needs|comes?|takes?|seats|sleeps"
-    r"|weighs|leaves|arrives|includes?|faces|runs (?:from|until|till|to|on|at|every)|works? (?:on|with|from)|belongs? to|goes to|moves? in|due|available|located|called|named|made of|paid|bought|booked|born)\b(?! (?:are|is|were)\b)"
+    r"^(?:(?:it |they |also |and |which )?(?:costs?|starts?|begins?|opens?|closes?|ends?|lasts?|needs|comes?"
+    r"|takes?|seats|sleeps"
+    r"|weighs|leaves|arrives|includes?|faces|runs (?:from|until|till|to|on|at|every)|works? (?:on|with|from)"
+    r"|belongs? to|goes to|moves? in|due|available|located|called|named|made of|paid|bought|booked"
+    r"|born)\b(?! (?:are|is|were)\b)"
     r"|(?:has|have|is|was|will be) \w"
-    r"|(?:(?:the |monthly |yearly |my )?(?:rent|price|cost|fee|fees|deposit|address|size|salary|pay|capacity|venue|start|duration"
-    r"|tickets?|entry|parking|check-in|departure|arrival|gate|platform|seat|room)(?:s? (?:is|are|costs?|starts?|at|from))?[:\s]"
+    r"|(?:(?:the |monthly |yearly |my )?(?:rent|price|cost|fee|fees|deposit|address|size|salary|pay|capacity"
+    r"|venue|start|duration"
+    r"|tickets?|entry|parking|check-in|departure|arrival|gate|platform|seat|room)(?:s? (?:is|are|costs?"
+    r"|starts?|at|from))?[:\s]"
     r"\W*\d)"
     r"|(?:only|about|around|roughly|from|until|till|every|at|on|in|for) [^,;]{1,40}$(?<!\bi\b))",
 )
@@ -218,8 +238,10 @@ HAN_FRAGMENT = re.compile(
 SPEAKS = re.compile(r"\b(?:i|we|you|he|she|they|my|our|who|what|that)\b")
 # What "it" or "she" is, which is about the sentence before: "It's a girl."
 NAMES_IT = re.compile(
-    r"^(?:it|they|he|she|that|this)(?:'s| is| was|'re| are) (?:going to be )?(?:called |named |made of |from |in |at |on |an? |the |my |our |\d)"
-    r"(?!(?:\w+ )?(?:nice|good|great|bad|shame|pity|joke|test|pleasure|lot|mess|bit|relief|pain|start|deal|idea|plan|fun|question"
+    r"^(?:it|they|he|she|that|this)(?:'s| is| was|'re| are) (?:going to be )?(?:called |named |made of |from "
+    r"|in |at |on |an? |the |my |our |\d)"
+    r"(?!(?:\w+ )?(?:nice|good|great|bad|shame|pity|joke|test|pleasure|lot|mess|bit|relief|pain|start|deal"
+    r"|idea|plan|fun|question"
     r"|problem|honou?r|miracle|day|time|point|way|moment|thing|truth|same|best|worst|end|case|reason|answer)\b)"
     r"|^(?:这|那|它|他|她)?是个?(?:男孩|女孩|儿子|女儿|[^\uff0c,]{1,6}[的色])\W*$"
 )

@@ -17,7 +17,10 @@ _DETERMINERS = (
     r"(?:(?:all|every|each|any|some|of|this|that|these|those|the|my|our|your|last|latest|two|duplicate|old) ){0,4}"
 )
 _NOTES = r"(?:notes?|memory|memories|statements?|entry|entries)"
-_NOTED = rf"{_DETERMINERS}{_NOTES}(?: (?:about|on|of|regarding|concerning|with|saying) | that (?:says?|mentions?) (?:that )?)"
+_NOTED = (
+    rf"{_DETERMINERS}{_NOTES}(?: (?:about|on|of|regarding|concerning|with|saying) | that (?:says?"
+    r"|mentions?) (?:that )?)"
+)
 _OBJECT = (
     rf"(?:(?:everything|anything|all|what|whatever)(?: that)? (?:{_KNOWN})|(?:everything|anything|all) (?:about|on) "
     rf"|{_NOTED})(?P<what>\S.{{0,200}}?)"
@@ -57,7 +60,10 @@ _VERBS = {
 _ALL_VERBS = {**_VERBS, "tag": ("tag|label", "标记"), "update": (_EDITS, _HAN_EDITS)}
 _SEARCHES = r"(?:search|look|find|check|query|go)(?: me)?(?: up| in| into| for| through)?"
 _HAN_SEARCHES = "(?:搜索|搜|查找|查询|检索|找|查)(?:一下|一搜|一查|下)?"
-_LONE_OBJECT = r"(?: (?:this|that|it|them|these|those|(?:the |my |your )?(?:last|latest|previous) (?:one|change|edit|memory|thing)))?"
+_LONE_OBJECT = (
+    r"(?: (?:this|that|it|them|these|those|(?:the |my |your )?(?:last|latest|previous) (?:one|change|edit"
+    r"|memory|thing)))?"
+)
 _HAN_LONE = r"(?:一下|它|这个|这条|那条|刚才的?|我?(?:上|刚)[一才]?[次条个]的?)?(?:修改|更改|改动|操作|记忆|笔记)?"
 _QUOTES = "\"'\u201c\u201d\u2018\u2019\u300c\u300d#"
 
