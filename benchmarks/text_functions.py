@@ -377,7 +377,8 @@ FUNCTIONS = (
         "memory_call",
         lambda text: (memory_call(text, said_at=NOW, past=[text]), confirms(text)),
         {
-            f"{READER}.calls": "_FORGET _SAID _SUMMARISE _SUMMARY_VERB _SELF _OWN_WORDS _MY _NOTHING_TO_FORGET _CORRECTS "
+            f"{READER}.calls": "_FORGET _SAID _SUMMARISE _SUMMARY_VERB _SELF _OWN_WORDS _MY _NOTHING_TO_FORGET "
+            "_CORRECTS "
             "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON _ABOUT_ASKER"
         },
     ),
@@ -394,7 +395,8 @@ FUNCTIONS = (
             reconcile(text, NOW, []),
         ),
         {
-            LAYERS: "_FIELDS _ASKED_FIELDS _SINGLE _CAR _IS_NOW _EMPLOYED _SELF _OF_OTHERS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"
+            LAYERS: "_FIELDS _ASKED_FIELDS _SINGLE _CAR _IS_NOW _EMPLOYED _SELF _OF_OTHERS _OWN _LIKES"
+            " _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"
         },
     ),
     TextFunction(

@@ -272,9 +272,14 @@ def _statement_time(entry: LayerEntry) -> datetime:
 
 def _end_validity(actor: Actor, older: Cube, newer: Cube, until: datetime) -> CubeVersion | None:
     """End the validity of a memory when the newer one begins; return None if a hold prevents it or it has ended
-    already.
+    already. If the newer one ended it when it was stored, return the version that a person has not yet looked at.
     """
-    row = Cube.objects.free().filter(id=older.id, valid_to=None, deleted_at=None).first()
+    free = Cube.objects.free().filter(id=older.id, deleted_at=None)
+    ended = free.filter(superseded_by=newer.id, valid_to__isnull=False).first()
+    if ended is not None:
+        is_asked = Review.objects.filter(cube_id=ended.id, kind=ReviewKind.CONFLICT).exists()
+        return None if is_asked else CubeVersion.objects.get(cube_id=ended.id, number=ended.version)
+    row = free.filter(valid_to=None).first()
     if row is None or (row.valid_from is not None and row.valid_from >= until):
         return None
     changed = cube_update(

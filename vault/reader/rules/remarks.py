@@ -140,7 +140,8 @@ PARTING = re.compile(
 )
 # Parts of the product's own answers and contexts, pasted back: “…” [1] (you said, 2 May), and lines of JSON.
 OWN_PARTS = re.compile(
-    r"[\u201c\"][^\u201d\"]{0,2000}[\u201d\"] ?\[\d{1,3}\](?: ?\([^()\n]{0,200}\))?"
+    r"[\u201c\"][^\u201c\u201d\"]{0,2000}[\u201d\"] ?\[\d{1,3}\]"
+    r"(?: ?[(\uff08][^()\uff08\uff09\n]{0,200}[)\uff09])?"
     r"|^[ \t>*-]{0,8}\[\d{1,3}\] [\u201c\"(\uff08].*$"
     r"|^[ \t>*-]{0,8}\{\"id\": ?\"[0-9a-f-]{36}\".*$",
     re.MULTILINE,

@@ -145,15 +145,15 @@ _PATTERNS = [
             _HAN_END,
         ),
     ),
-    # "my hedgehog memory"; and verbs without any object, or with all memories.
-    *(
-        (verb, _compile(_POLITE, f"(?:{words}) {_NAMED_OBJECT}{_INTO}", _END))
-        for verb, (words, _) in _ALL_VERBS.items()
-    ),
+    # Verbs without any object, or with all memories; and "my hedgehog memory".
     *(
         (verb, _compile(_POLITE, f"(?:{words})(?: {_ALL_OBJECT}|{_LONE_OBJECT})", _END))
         for verb, (words, _) in _ALL_VERBS.items()
         if verb not in {"delete", "summarise"}
+    ),
+    *(
+        (verb, _compile(_POLITE, f"(?:{words}) {_NAMED_OBJECT}{_INTO}", _END))
+        for verb, (words, _) in _ALL_VERBS.items()
     ),
     *(
         (verb, _compile(_HAN_POLITE, f"(?:{words}){_HAN_LONE}(?P<what>)", _HAN_END))
