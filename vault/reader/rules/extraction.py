@@ -187,7 +187,9 @@ def _is_fragment(sentence: str) -> bool:
     folded = _fold_sentence(sentence).rstrip(".!\u3002\uff01")
     if is_question(sentence) or REMINDER.search(folded):
         return False
-    if NAMES_IT.search(folded) or HAN_FRAGMENT.search(folded):
+    if NAMES_IT.search(folded):
+        return _read_passage(sentence).statement is None
+    if HAN_FRAGMENT.search(folded):
         return True
     return FRAGMENT.search(folded) is not None and SPEAKS.search(folded) is None
 

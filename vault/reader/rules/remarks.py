@@ -62,10 +62,9 @@ LEAD_IN = re.compile(
     r"^\W*(?:(?:you (?:already |should |must |probably )?know|as you (?:may |already )?know|just so you know"
     r"|by the way|btw"
     r"|(?:one|another|two) (?:more|other)? ?(?:last |quick )?things?|anyway|honestly|to be honest|frankly"
-    r"|look|listen|oh|well|so|right"
-    r"|ok|okay|also|like i said|as i (?:said|told you|mentioned)|i (?:already )?told you"
+    r"|like i said|as i (?:said|told you|mentioned)|i (?:already )?told you"
     r"|i(?: just)? wanted to (?:say|tell you)"
-    r"|let me tell you|guess what|speaking of which|and|yes|yeah)\s*[,:\uff0c\uff1a\u2014-]\s*"
+    r"|let me tell you|guess what|speaking of which)\s*[,:\uff0c\uff1a\u2014-]\s*"
     r"|(?:(?:you (?:already )?know|i (?:already )?told you|i(?: just)? wanted to (?:say|tell you)"
     r"|let me tell you)(?: that)?"
     r" (?=(?:i|i'm|i've|my|we|we're|our)\b)))"
@@ -218,18 +217,16 @@ REASON = re.compile(
 )
 # A sentence without a subject of its own, which is about what the sentence before tells: "Costs 1,150 a month."
 FRAGMENT = re.compile(
-    r"^(?:(?:it |they |also |and |which )?(?:costs?|starts?|begins?|opens?|closes?|ends?|lasts?|needs|comes?"
-    r"|takes?|seats|sleeps"
-    r"|weighs|leaves|arrives|includes?|faces|runs (?:from|until|till|to|on|at|every)|works? (?:on|with|from)"
-    r"|belongs? to|goes to|moves? in|due|available|located|called|named|made of|paid|bought|booked"
-    r"|born)\b(?! (?:are|is|were)\b)"
-    r"|(?:has|have|is|was|will be) \w"
-    r"|(?:(?:the |monthly |yearly |my )?(?:rent|price|cost|fee|fees|deposit|address|size|salary|pay|capacity"
-    r"|venue|start|duration"
-    r"|tickets?|entry|parking|check-in|departure|arrival|gate|platform|seat|room)(?:s? (?:is|are|costs?"
-    r"|starts?|at|from))?[:\s]"
-    r"\W*\d)"
-    r"|(?:only|about|around|roughly|from|until|till|every|at|on|in|for) [^,;]{1,40}$(?<!\bi\b))",
+    r"^(?:(?:it |also |and |which )?(?:costs|starts|begins|opens|closes|ends|lasts|needs|comes|takes|seats"
+    r"|sleeps|weighs"
+    r"|leaves|arrives|includes|faces|runs (?:from|until|till|to|on|at|every)|works (?:on|with|from)"
+    r"|belongs to|goes to|moves in"
+    r"|due|available|located|made of|paid|booked)\b(?! (?:are|is|were)\b)"
+    r"|(?:has|is|was|will be) \w"
+    r"|(?:the |monthly |yearly |my )?(?:rent|price|cost|fee|fees|deposit|address|size|salary|pay|capacity|venue|start"
+    r"|duration|tickets?|entry|parking|check-in|departure|arrival|gate|platform|seat|room)"
+    r"(?:s? (?:is|are|costs?|starts?|at|from))?[:\s]\W*\d"
+    r"|(?:only|about|around|roughly|from|until|till|every|at|on|in|for|near) [^\s,;]+(?: [^\s,;]+){0,3}$)"
 )
 HAN_FRAGMENT = re.compile(
     r"^(?:每?[月年周]租|租金|房租|押金|价格|价钱|学费|费用|票价|地址|电话|密码|面积|楼层|地点|时间|名字|颜色|年薪|起薪|定金|首付|月供|运费|车程"
@@ -239,12 +236,11 @@ HAN_FRAGMENT = re.compile(
 SPEAKS = re.compile(r"\b(?:i|we|you|he|she|they|my|our|who|what|that)\b")
 # What "it" or "she" is, which is about the sentence before: "It's a girl."
 NAMES_IT = re.compile(
-    r"^(?:it|they|he|she|that|this)(?:'s| is| was|'re| are) (?:going to be )?(?:called |named |made of |from "
-    r"|in |at |on |an? |the |my |our |\d)"
-    r"(?!(?:\w+ )?(?:nice|good|great|bad|shame|pity|joke|test|pleasure|lot|mess|bit|relief|pain|start|deal"
-    r"|idea|plan|fun|question"
-    r"|problem|honou?r|miracle|day|time|point|way|moment|thing|truth|same|best|worst|end|case|reason|answer)\b)"
-    r"|^(?:这|那|它|他|她)?是个?(?:男孩|女孩|儿子|女儿|[^\uff0c,]{1,6}[的色])\W*$"
+    r"^(?:it|they|he|she)(?:'s| is| was|'re| are) (?:going to be )?(?:called |named |made of |from |in |at "
+    r"|an? (?=[\w-]+$)|\d)"
+    r"(?!(?:shame|pity|joke|test|pleasure|lot|mess|bit|relief|pain|start|deal|idea|plan|fun|question|problem|honou?r|miracle"
+    r"|blast|dream|ride|must|challenge|experience|gem|hit|success|disaster|nightmare|delight|treat|thrill|privilege)\b)"
+    r"|^(?:这|那|它|他|她)?是个?(?:男孩|女孩|儿子|女儿)$"
 )
 # The break between two lines, of which the second is a list item.
 LIST_ITEM = re.compile(r"\n\s{0,9}(?:[-*\u2022\u00b7]|\d{1,3}[.)])\s{1,9}$")
