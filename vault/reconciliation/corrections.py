@@ -37,9 +37,10 @@ ADDS = re.compile(r"\b(?:also|too|as well|besides)\b|[也还]|另外|同时", re
 DENIED = re.compile(r"\bnot (?:at |on |in )?(\w+)\W*$|不是(\w{1,8})\W*$", re.IGNORECASE)
 LEAST_SHARED, SHARED_PART = 2, 0.5  # terms that a correction has in common with what it corrects
 LEAST_CLAUSES = 2  # of a statement of which a part is replaced
-_CLAUSES = re.compile(
-    r"[,;\uff0c\uff1b]\s*(?:(?:and|but)\s+)?|\s+and\s+(?=(?:i|my|we|our|have|work|own|love|like|enjoy|play|drive|study|teach|keep|speak"
-    r"|am|run)\b)|[.\u3002!]\s*$|[.\u3002!]\s+|\u3002",
+_CLAUSES = re.compile(  # of a text with single blanks
+    r"[,;\uff0c\uff1b] ?(?:(?:and|but) )?"
+    r"| and (?=(?:i|my|we|our|have|work|own|love|like|enjoy|play|drive|study|teach|keep|speak|am|run)\b)"
+    r"|[.\u3002!](?: |$)|\u3002",
     re.IGNORECASE,
 )
 _STATES = re.compile(
@@ -109,7 +110,7 @@ def _find_cancelled(text: str, stored: Sequence[StoredStatement]) -> UUID | None
 def other_clauses(older: str, newer: str) -> str:
     """Return what a statement says besides the attribute that a newer one has another value of, with its subject."""
     slot = find_slot(newer)
-    clauses = [clause.strip() for clause in _CLAUSES.split(older) if clause.strip()]
+    clauses = [clause.strip() for clause in _CLAUSES.split(" ".join(older.split())) if clause.strip()]
     if slot is None or len(clauses) < LEAST_CLAUSES:
         return ""
     filled = [(clause, find_slot(clause)) for clause in clauses]

@@ -26,8 +26,8 @@ _VALUES = tuple(
         rf"\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd"
         rf"|th)?\b|\bthe \d{{1,2}}(?:st|nd|rd|th)\b"
         rf"|{_HAN_NUMBER}{{1,3}}月{_HAN_NUMBER}{{1,3}}[日号]|{_HAN_NUMBER}{{1,3}}[日号]",
-        r"[$\u20ac\u00a3]?\b\d[\d,]*(?:\.\d+)?\b",
-        rf"{_HAN_NUMBER}+(?=[块元个只岁斤公米层楼号年月天]|\W|$)",
+        r"[$\u20ac\u00a3]?\b\d[\d,]{0,15}(?:\.\d{1,6})?\b",
+        rf"(?<!{_HAN_NUMBER}){_HAN_NUMBER}{{1,12}}(?!{_HAN_NUMBER})(?=[块元个只岁斤公米层楼号年月天]|\W|$)",
     )
 )
 _ANNOUNCED = re.compile(

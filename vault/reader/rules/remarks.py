@@ -100,7 +100,8 @@ REMARK_ON_TALK = re.compile(
     r"|question|job"
     r"|work)(?=\W*$|\W+(?:thanks|thank)\b| (?:there|here|so far|on that|again)\b)|(?:i'll"
     rf"|i will) (?:think(?: about (?:it|that))?|let you|tell you|(?:ask|check){_STOP}"
-    r"|try (?:it|that)|(?:check|see)(?: it| that)?(?=\W*$|,| (?:what|if|how|you|then)\b)|get back to (?:you"
+    r"|try (?:it|that)|(?:check|see)(?: (?:it|that|this|them|these))?(?: out)?(?=\W*$|,| (?:what|if|how|you"
+    r"|then)\b)|get back to (?:you"
     r"|this|that|it)"
     r"|be (?:right )?back(?: soon| later| in a \w+)?\W*$|be right\b|come back(?: later| soon| to (?:it|this"
     r"|that|you))?\W*$)"
@@ -230,7 +231,7 @@ FRAGMENT = re.compile(
 )
 HAN_FRAGMENT = re.compile(
     r"^(?:每?[月年周]租|租金|房租|押金|价格|价钱|学费|费用|票价|地址|电话|密码|面积|楼层|地点|时间|名字|颜色|年薪|起薪|定金|首付|月供|运费|车程"
-    r"|开学|入住|交房|出发|到期|起飞|开始|结束|大概|大约|一共|总共|差不多|从|离|位于|就?在|叫|才|只要?|要|需要|还?带|含|花了|是|有|每[周天月年晚早]|明年|今年|下个?[月周]|春天|夏天|秋天|冬天)"
+    r"|开学|入住|交房|出发|到期|起飞|开始|结束|大概|大约|一共|总共|差不多|从|离|位于|就?在(?=[^\uff0c]{1,6}$)|叫|才|只要?|要|需要|还?带|含|花了|是(?!的)|有(?![时人些的点空]|一[天次])|每[周天月年晚早]|明年|今年|下个?[月周]|春天|夏天|秋天|冬天)"
     r"[^\uff0c,我你他她咱您]{1,24}$"
 )
 SPEAKS = re.compile(r"\b(?:i|we|you|he|she|they|my|our|who|what|that)\b")
