@@ -78,6 +78,8 @@ def find_ended(text: str, *, said_at: datetime, hits: Sequence[Hit], is_correcti
         return Ended(cancelled, RelationKind.CANCELS)
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
         return None
+    if same := _same_slot(text, stored):
+        return Ended(same, RelationKind.CORRECTS)
     words = _statement_terms(text)
     denied = [
         statement
@@ -127,6 +129,13 @@ def _put_subject(clause: str, older: str) -> str:
     if _HAS_SUBJECT.match(clause):
         return clause
     return f"I {clause}" if clause.isascii() else f"{'我' if older.lstrip().startswith('我') else ''}{clause}"
+
+
+def _same_slot(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
+    """Return the only statement about the thing of the speaker's that a correction is about: "my dog is called Max"."""
+    slot = find_slot(text)
+    found = [each.id for each in stored if slot and each.slot is not None and each.slot.name == slot.name]
+    return found[0] if len(found) == 1 else None
 
 
 def _same_subject(words: Sequence[str], stored: Sequence[StoredStatement]) -> UUID | None:

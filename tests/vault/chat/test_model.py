@@ -99,7 +99,7 @@ def test_the_stream_passes_on_each_piece_and_each_citation_once(model: HTTPServe
     assert [event.name for event in events] == ["token", "token", "token", "citation", "token", "done"]
     assert "".join(event.data["text"] for event in events if event.name == "token") == "A greyhound [1]. Yes [1]."
     assert events[-1].data["content"] == "A greyhound [1]. Yes [1]."
-    changes = {"superseded": [], "conflicts": []}
+    changes: dict[str, object] = {"superseded": [], "conflicts": []}
     assert [turn | changes for turn in alice.get(turns).json["results"]] == [events[-1].data]
 
 
