@@ -85,8 +85,8 @@ class MemoryCallsView(ApiView):
 
         With `execute` the request is carried out. A `delete` first returns a `confirmation`, and deletes its memories
         once its token is sent as `confirm`. An `update` stores the correction as a new memory next to the corrected
-        one. `archive`, `restore`, `freeze`, `promote`, `fuse`, `tag`, `rollback` and `audit` only list the memories
-        that they are about: each has an endpoint of its own. A text with such a request is never stored.
+        one. `archive`, `restore`, `freeze`, `unfreeze`, `promote`, `fuse`, `tag`, `rollback` and `audit` only list
+        the memories that they are about: each has an endpoint of its own. A text with such a request is never stored.
         """
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
