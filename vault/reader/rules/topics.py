@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from vault.lexicon.concepts import Concept, base_forms
 from vault.lexicon.labels import find_word
 from vault.lexicon.tokens import terms
-from vault.reader.rules.answers import Passage, contradicts, read_clauses
+from vault.reader.rules.answers import Passage
 from vault.reader.rules.kinds import is_question
 from vault.reader.rules.questions import LIGHT_WEIGHT, QuestionParts, question_parts
 from vault.reader.rules.sentences import sentences
+from vault.reader.rules.verdicts import contradicts, read_clauses
 
 LEAST_ABOUT = 0.6  # share of a topic's words that a passage about it states
 MOST_READ = 8  # sentences of a passage that are looked at for one that is no question
