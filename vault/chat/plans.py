@@ -237,7 +237,7 @@ def _read_stated(
         statements=stated,
         hits=hits,
         models=asked.models if reading.statements is not None else (),
-        conversation_id=asked.conversation_id,
+        asked_in=asked.conversation_id,
         is_correction=reading.call.intent is Intent.UPDATE,
     )
 

@@ -104,12 +104,12 @@ def turn_relate(
     statements: Sequence[Statement],
     hits: Sequence[Hit],
     models: Sequence[PricedModel],
-    conversation_id: UUID,
+    asked_in: UUID,
     is_correction: bool,
 ) -> tuple[Relation, ...]:
     """Return the relations of the statements of a chat's turn to the statements among its search results.
 
-    models: those that have read the turn; none: rules decide, and search for what a statement says that it changes.
+    asked_in: the conversation. models: those that have read the turn; none: rules decide, and search for what a statement says that it changes.
     Never inside a transaction. Raises Forbidden; the errors of a search. Writes: AuditEntry …, Usage?.
     """
     authorize(actor, Permission.CONVERSATION_USE)
@@ -123,16 +123,14 @@ def turn_relate(
         if relations is not None:
             return relations
     own = [hit for hit in hits if is_own_statement(actor, hit) and is_current(hit, now)]
-    older = [
-        _find_ended_in_chat(actor, statement.text, own, conversation_id, is_correction) for statement in statements
-    ]
+    older = [_find_ended_in_chat(actor, statement.text, own, asked_in, is_correction) for statement in statements]
     return tuple(
         Relation(number, found.id, found.kind, found.rest) for number, found in enumerate(older) if found is not None
     )
 
 
 def _find_ended_in_chat(
-    actor: Actor, text: str, own: Sequence[Hit], conversation_id: UUID, is_correction: bool
+    actor: Actor, text: str, own: Sequence[Hit], asked_in: UUID, is_correction: bool
 ) -> Ended | None:
     """Return the statement that one of a chat ends: among the results of the turn's search, with those of another one
     for what the statement says that it changes."""
@@ -142,7 +140,7 @@ def _find_ended_in_chat(
             query=_query_earlier(text),
             top_k=LOOKED_AT,
             filters={"semantic_type": {"in": list(STATED)}},
-            conversation_id=conversation_id,
+            conversation_id=asked_in,
             is_use=False,
         )
         known = {hit.view.cube.id for hit in own}

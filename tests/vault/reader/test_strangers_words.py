@@ -1,4 +1,4 @@
-"""What strangers wrote, with siblings: what is stored, what is none of the memory's business, and what is a command."""
+"""Sentences of strangers, with siblings: facts to store, texts to leave, and commands."""
 
 from datetime import UTC, datetime
 
@@ -124,7 +124,7 @@ def test_reminder_is_a_goal_with_its_day(text: str, day: str | None) -> None:
         ("新增一条记忆：我对青霉素过敏", "我对青霉素过敏"),
     ],
 )
-def test_fact_is_stored_however_it_is_said(text: str, stated: str) -> None:
+def test_fact_is_stored_in_whatever_words(text: str, stated: str) -> None:
     assert texts_of(text) == [stated]
 
 

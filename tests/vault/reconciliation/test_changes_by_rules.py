@@ -1,4 +1,4 @@
-"""What the rules alone decide about earlier statements: replaced, corrected, cancelled, or left in force."""
+"""Decisions of the rules alone on earlier statements: replaced, corrected, cancelled, or left in force."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace

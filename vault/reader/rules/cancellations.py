@@ -1,4 +1,4 @@
-"""What a statement says is off: a plan that is cancelled, a habit that was given up, a tie that was cut. Pure."""
+"""Statements that something is off: a plan that is cancelled, a habit that was given up, a tie that was cut. Pure."""
 
 import re
 
