@@ -109,8 +109,9 @@ def turn_relate(
 ) -> tuple[Relation, ...]:
     """Return the relations of the statements of a chat's turn to the statements among its search results.
 
-    asked_in: the conversation. models: those that have read the turn; none: rules decide, and search for what a statement says that it changes.
-    Never inside a transaction. Raises Forbidden; the errors of a search. Writes: AuditEntry …, Usage?.
+    asked_in: the conversation. models: those that have read the turn; none: rules decide, and search for what a
+    statement says that it changes. Never inside a transaction. Raises Forbidden; the errors of a search. Writes:
+    AuditEntry …, Usage?.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     now = datetime.now(UTC)
