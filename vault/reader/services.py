@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 from vault.content.drafts import CubeDraft
 from vault.content.tool_calls import ToolCall, call_metadata, call_text
 from vault.lexicon.resolved_dates import time_of
-from vault.reader.rules import Statement, read_statements
+from vault.reader.rules import Statement, read_statements, sentences
 from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 
 VERBATIM = "verbatim"
@@ -88,7 +88,8 @@ def draft_content(common: CubeDraft) -> CubeDraft:
     if common.event_time is not None:
         return replace(common, event_time=common.event_time.astimezone(UTC))
     now = localtime()
-    if len(common.content) > LONGEST_EVENT or time_of(common.content, now) is None:
+    is_single = len(common.content) <= LONGEST_EVENT and len(sentences(common.content)) == 1
+    if not is_single or time_of(common.content, now) is None:
         return common
     found = read_statements(common.content, speaker=MessageRole.USER, said_at=now)
     if len(found) != 1 or found[0].text != common.content.strip() or found[0].event_time is None:
