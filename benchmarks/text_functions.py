@@ -251,7 +251,7 @@ FUNCTIONS = (
     TextFunction(
         "joined questions",
         _join,
-        {f"{READER}.joins": "_DESCRIBES _KIN _NO_PART_OF_KIN _WORD _SIDE_BY_SIDE _RUN _HAN_RUN"},
+        {f"{READER}.joins": "_DESCRIBES _KIN _NO_PART_OF_KIN _WORD _SIDE_BY_SIDE _RUN _HAN_RUN _DAY_RUN _HAN_DAY_RUN"},
     ),
     TextFunction("questions for a list", asks_for_list, {f"{READER}.questions": "_LIST"}),
     TextFunction(
@@ -425,7 +425,7 @@ FUNCTIONS = (
         lambda text: answer_question(text, [Passage("1", text, 1.0)], 3),
         {
             f"{READER}.answers": "_NUMBER _PLACE _REASON _PAST _NEEDED _ASSISTANT_SAID _ASKER_SAID _NAME_ASKED _NAMES",
-            f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",
+            f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES _ASKED_KIND",
             f"{LEXICON}.concepts": "CONCEPTS",
         },
     ),
