@@ -49,7 +49,6 @@ LEAST_JOINED = 0.15  # probability from which two passages together answer
 QUOTES_OF_PART = 2  # of a part of a question that asks for a list; others have the best one alone
 LEAST_OF_REST = 0.25  # of the question's other words, that the second of them has
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
-LEAST_ABOUT = 0.5  # share of a topic's words that a passage about it states
 NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
 
 _DIGITS = r"[0-9]|[一二三四五六七八九十百千万两半]"
@@ -217,18 +216,6 @@ def _rate_candidates(asked: QuestionParts, passages: Sequence[Passage], *, as_li
 def holds_number(text: str) -> bool:
     """Return whether a text has a number, in digits or words."""
     return _NUMBER.search(text.casefold()) is not None
-
-
-def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
-    """Return the keys of passages about `topic`, in order. own: only what the asking person said about themselves."""
-    asked = question_parts(topic, {passage.speaker for passage in passages})
-    return [
-        passage.key
-        for passage in passages
-        if (passage.own or not own)
-        and not _only_asks(passage.text)
-        and _measure_coverage(asked, passage, None) >= LEAST_ABOUT
-    ]
 
 
 def _choose_entries(
