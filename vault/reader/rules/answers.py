@@ -16,6 +16,7 @@ from vault.lexicon.concepts import base_forms
 from vault.lexicon.dates import find_named_times
 from vault.lexicon.dates import fold_signs as plain_signs
 from vault.lexicon.entities import entities
+from vault.lexicon.labels import find_word
 from vault.lexicon.recurrences import read_recurrence
 from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, terms
@@ -389,8 +390,8 @@ def _measure_coverage(asked: QuestionParts, passage: Passage, before: Passage | 
         found += 1.0 if concept.told.search(text) else OF_NEIGHBOUR if led and concept.told.search(led_text) else 0.0
     for name in asked.names:
         total += 0.7
-        spoken = name in text or name == passage.speaker.casefold()
-        found += 0.7 * (1.0 if spoken else OF_NEIGHBOUR if name in led_text else 0.0)
+        spoken = find_word(text, name) >= 0 or name == passage.speaker.casefold()
+        found += 0.7 * (1.0 if spoken else OF_NEIGHBOUR if find_word(led_text, name) >= 0 else 0.0)
     return found / total if total else 0.0
 
 
@@ -416,7 +417,10 @@ def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) ->
         return True
     text = passage.text.casefold()
     led = before.text.casefold() if before is not None and is_question(before.text) else ""
-    if asked.names and any(name in text or name in led or name == passage.speaker.casefold() for name in asked.names):
+    if any(
+        find_word(text, name) >= 0 or find_word(led, name) >= 0 or name == passage.speaker.casefold()
+        for name in asked.names
+    ):
         return True
     return passage.own if asked.about_asker else not asked.names
 
@@ -434,7 +438,7 @@ def _cut_passage(asked: QuestionParts, text: str, longest: int = LONGEST_WHOLE) 
     def speaks(sentence: str) -> float:
         folded = sentence.casefold()
         spoken = sum(1.0 for concept in asked.concepts if concept.told.search(folded)) + sum(
-            0.5 for n in asked.names if n in folded
+            0.5 for name in asked.names if find_word(folded, name) >= 0
         )
         kind = 0.5 * _kind_match(asked, Passage("", sentence, 0.0))
         return spoken + len(wanted & base_forms(terms(sentence))) + kind - (2.0 if is_question(sentence) else 0.0)

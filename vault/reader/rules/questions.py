@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from vault.lexicon.concepts import Concept, base_forms, find_concepts
 from vault.lexicon.entities import entities
+from vault.lexicon.labels import find_word
 from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, language_of
 from vault.lexicon.words import DULL_WORDS
@@ -136,7 +137,9 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     concepts, rest = find_concepts(bare)
     named = [name.removeprefix("的") for name in entities(question) if not name.startswith(_PRONOUNS)]
     named += [
-        name for name in {speaker.casefold() for speaker in speakers} if name and name in folded and name not in named
+        name
+        for name in {speaker.casefold() for speaker in speakers}
+        if name and find_word(folded, name) >= 0 and name not in named
     ]
     names = tuple(name for name in named if not any(concept.asked.search(name) for concept in concepts))
     for name in names:

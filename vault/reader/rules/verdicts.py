@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from vault.lexicon.concepts import base_forms
+from vault.lexicon.labels import find_word
 from vault.lexicon.tokens import terms
 from vault.reader.rules.questions import LIGHT_WEIGHT, QuestionKind, QuestionParts, question_parts
 
@@ -111,7 +112,7 @@ def _names_what_is_asked(asked: QuestionParts, clause: str, speaker: str) -> boo
     def has(term: str) -> bool:
         return term in words or (not term.isascii() and term in clause)
 
-    if any(name not in clause and name != speaker.casefold() for name in asked.names):
+    if any(find_word(clause, name) < 0 and name != speaker.casefold() for name in asked.names):
         return False
     weights = [(weight, has(term)) for term, weight in asked.terms.items() if weight > LIGHT_WEIGHT]
     weights += [(1.0, concept.told.search(clause) is not None) for concept in asked.concepts]
