@@ -4,14 +4,17 @@
 root of its own.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from langgraph.store.base import BaseStore, TTLConfig
+from langgraph.store.base import BaseStore, Op, Result, SearchOp, TTLConfig
 from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
+from memos_client import Memos
 from memos_client.langgraph import MemosStore
 
 # Tests of SQLite itself, of vectors of single characters, or of what a test store has beside a store's methods.
@@ -37,7 +40,24 @@ OTHERS = {
 }
 
 
+def _wait_for_vectors(root: str) -> None:
+    """Return when each item below `root` has its vector. Raises TimeoutError after 30 seconds."""
+    end = time.monotonic() + 30
+    with Memos() as memos:
+        while any(item.raw["pending_embedding"] for item in memos.memories(filters={"namespace": {"under": root}})):
+            if time.monotonic() > end:
+                raise TimeoutError(root)
+            time.sleep(0.1)
+
+
 class TestedStore(MemosStore):
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Search once all items have their vectors: until then, the order of what is found may change."""
+        asked = list(ops)
+        if any(isinstance(op, SearchOp) and op.query for op in asked):
+            _wait_for_vectors(self._root)
+        return super().batch(asked)
+
     def setup(self) -> None:
         """Prepare nothing."""
 
@@ -47,6 +67,13 @@ class TestedStore(MemosStore):
 
 
 class AsyncTestedStore(MemosStore):
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Search once all items have their vectors: until then, the order of what is found may change."""
+        asked = list(ops)
+        if any(isinstance(op, SearchOp) and op.query for op in asked):
+            await asyncio.to_thread(_wait_for_vectors, self._root)
+        return await super().abatch(asked)
+
     async def setup(self) -> None:
         """Prepare nothing."""
 

@@ -27,6 +27,8 @@ MESSAGES: list[BaseMessage] = [
     AIMessage(
         "", tool_calls=[{"name": "look_up", "args": {"city": "Porto"}, "id": "call_1"}], usage_metadata=None, id="run-1"
     ),
+    AIMessage("I look.", tool_calls=[{"name": name, "args": {}, "id": name} for name in ("map", "clock")], id="run-2"),
+    ToolMessage("Noon.", tool_call_id="clock"),
     ToolMessage("Sunny.", tool_call_id="call_1", artifact={"degrees": 21}),
     AIMessage([{"type": "text", "text": "Porto is sunny."}]),
     HumanMessage(
@@ -77,8 +79,8 @@ def test_documents_have_the_metadata_of_their_memories_and_fillers_are_left_out(
 @pytest.mark.parametrize("infer", [True, False])
 def test_messages_come_back_exactly_and_in_order(name: str, infer: bool) -> None:
     history = MemosChatMessageHistory(name, infer=infer)
-    history.add_messages(MESSAGES[:4])
-    history.add_messages(MESSAGES[4:])
+    history.add_messages(MESSAGES[:6])
+    history.add_messages(MESSAGES[6:])
     assert history.messages == MESSAGES
     other = MemosChatMessageHistory(f"{name}-other")
     assert other.messages == []

@@ -85,7 +85,7 @@ def test_memories_are_read_page_by_page(project: Path, server: RunningServer) ->
           added.push(...(await memos.add({ content, tags: ["p"] })).results);
         }
         const found: Memory[] = [];
-        for await (const memory of memos.memories({ tag: "p", page_size: 2 })) found.push(memory);
+        for await (const memory of memos.memories({ tags: ["p"], page_size: 2 })) found.push(memory);
         console.log(found.map((memory) => memory.content).join(" "), added.length);
         console.log((await memos.context("page")).tokens > 0);
     """

@@ -15,13 +15,15 @@ from vault.vocabulary import MessageRole, ToolOutcome
 def split_tool_calls(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with each tool call as a message after the words of its own.
 
-    The answer of a tool is stored with its call, if both are among `messages`, and else by itself.
+    The answer of a tool is stored with its call, if both are among `messages`. By itself it is stored without its call
+    and where it has metadata of its own, which a call cannot hold.
     """
     results = _find_results(messages)
     answered = {call_id for message in messages for raw in message.tool_calls if (call_id := _id_of(raw)) in results}
     split: list[Message] = []
     for message in messages:
-        if message.role is MessageRole.TOOL and message.tool_call_id in answered:
+        is_told = message.role is MessageRole.TOOL and message.tool_call_id in answered
+        if is_told and not message.metadata.keys() - {OUTCOME}:
             continue
         split += _split_message(message, results)
     return split

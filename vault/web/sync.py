@@ -34,6 +34,7 @@ from vault.exchange.sync.peers import (
 )
 from vault.exchange.sync.wire import FOREIGN, KEY_UNKNOWN, NAMESPACE_UNKNOWN
 from vault.listing.selectors import paths_list
+from vault.namespaces.rules import LONGEST_PATH
 from vault.vocabulary import SyncDirection
 
 DIRECTIONS: dict[SyncDirection, Promise] = {
@@ -71,7 +72,6 @@ FAILURES: dict[str, Promise] = {
     NAMESPACE_UNKNOWN: gettext_lazy("The other installation has no such namespace, or the key may not read it."),
     FOREIGN: gettext_lazy("The other installation answers what this one does not understand. Compare their versions."),
 }
-LONGEST_PATH = 200
 
 
 class PeerForm(PageForm):

@@ -108,6 +108,13 @@ def test_call_and_its_answer_are_one_message() -> None:
     ]
 
 
+def test_answer_of_a_tool_with_metadata_is_stored_with_its_call_and_by_itself() -> None:
+    answer = Message(MessageRole.TOOL, "17 °C", tool_call_id="call_1", metadata={"sensor": "roof"})
+    split = split_tool_calls([Message(MessageRole.ASSISTANT, "", tool_calls=(CALL,)), answer])
+    assert split[0].call is not None
+    assert (split[0].call.result, split[1:]) == ("17 °C", [answer])
+
+
 @pytest.mark.parametrize(
     ("raw", "call"),
     [

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 
 from memos_client.aio import AsyncMemos
-from memos_client.history_rules import Entry, filters_of, is_of_history, message_of, raw_of
+from memos_client.history_rules import Entry, filters_of, is_of_history, is_same_message, message_of, raw_of
 from memos_client.item_rules import parts_of
 from memos_client.models import Json, Memory
 
@@ -49,27 +49,36 @@ class AsyncHistory:
         """All messages, or the newest `limit`, oldest first."""
         found: list[Json] = []
         if limit is None or limit > 0:
-            async for memory in self._newest_first():
-                found.append(raw_of(memory))
+            async for parts in self._newest_first():
+                found.append(raw_of(parts[0]))
                 if len(found) == limit:
                     break
         return found[::-1]
 
     async def pop(self) -> Json | None:
         """Delete the newest message and return it; None where there is none."""
-        async for memory in self._newest_first():
-            await self._memos.delete(memory.id)
-            raw: Json = raw_of(memory)
+        async for parts in self._newest_first():
+            for memory in parts:
+                await self._memos.delete(memory.id)
+            raw: Json = raw_of(parts[0])
             return raw
         return None
 
     async def clear(self) -> None:
         """Delete all messages. What was read from them stays."""
-        for memory in [memory async for memory in self._newest_first()]:
+        for memory in [memory async for parts in self._newest_first() for memory in parts]:
             await self._memos.delete(memory.id)
 
-    async def _newest_first(self) -> AsyncIterator[Memory]:
+    async def _newest_first(self) -> AsyncIterator[list[Memory]]:
+        """The memories of each message: the server stores its words and each of its tool calls by themselves."""
         where = filters_of(self._format_name)
+        parts: list[Memory] = []
         async for memory in self._memos.memories(filters=where, session_id=self._session_id, page_size=PAGE):
-            if is_of_history(memory, self._session_id):
-                yield memory
+            if not is_of_history(memory, self._session_id):
+                continue
+            if parts and not is_same_message(memory, parts[0]):
+                yield parts
+                parts = []
+            parts.append(memory)
+        if parts:
+            yield parts

@@ -50,6 +50,11 @@ def is_of_history(memory: Memory, session_id: str) -> bool:
     return memory.session_id == session_id and MESSAGE in memory.metadata and not memory.raw["parents"]
 
 
+def is_same_message(memory: Memory, other: Memory) -> bool:
+    """True for two neighbours of a history that were stored from one message."""
+    return (memory.raw["said_at"], raw_of(memory)) == (other.raw["said_at"], raw_of(other))
+
+
 def raw_of(memory: Memory) -> Any:
     return memory.metadata[MESSAGE]
 
