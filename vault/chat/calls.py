@@ -29,7 +29,7 @@ from vault.reader.rules import Intent, MemoryCall, Statement, memory_call, read_
 from vault.reader.services import MODEL, PATTERNS, statement_draft
 from vault.reconciliation.corrections import find_ended, is_current, is_own_statement
 from vault.reconciliation.relations import Relation
-from vault.reconciliation.services import relations_store, statements_relate
+from vault.reconciliation.services import Reconciled, relations_store, statements_relate
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import MessageRole
@@ -163,13 +163,13 @@ def _add_statements(actor: Actor, text: str, reading: MessageReading, place: Cal
     is_update = reading.call.intent is Intent.UPDATE
     drafts = [replace(statement_draft(base, statement, parent=0, reader=reader), parent=None) for statement in found]
     if is_update:
-        relations = tuple(_find_corrected(actor, found, place, now))
+        told = Reconciled(drafts, tuple(_find_corrected(actor, found, place, now)))
     else:
-        relations = statements_relate(actor=actor, drafts=drafts)
+        told = statements_relate(actor=actor, drafts=drafts)
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
-        relations_store(actor=actor, added=added, relations=relations)
+        relations_store(actor=actor, added=added, relations=told.relations)
         views = cubes_view(actor=actor, cube_ids=[memory.cube.id for memory in added])
         return _finish_call(actor, CallOutcome(memories=tuple(views)), within)
 
@@ -184,7 +184,8 @@ def _find_corrected(
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         own = [hit for hit in hits if is_own_statement(actor, hit) and is_current(hit, now)]
-        older = find_ended(statement.text, said_at=now, hits=own, is_correction=True)
+        earlier = [(hit.view.cube.id, hit.view.words.content) for hit in own]
+        older = find_ended(statement.text, said_at=now, earlier=earlier, is_correction=True)
         if older:
             yield Relation(number, older.id, older.kind, older.rest)
 

@@ -49,6 +49,7 @@ from vault.lexicon.tokens import content_terms, terms
 from vault.providers.ports import ChatMessage
 from vault.reader.model_reader import MessageReading, message_read
 from vault.reader.rules import (
+    LONGEST_CORRECTION,
     Intent,
     MemoryCall,
     Statement,
@@ -225,14 +226,13 @@ def _read_stated(
 ) -> tuple[tuple[Statement, ...], tuple[Relation, ...]]:
     """Return the statements of a turn, and their relations to earlier ones."""
     now = datetime.now(UTC)
-    if corrected := _correct_value(asked, content):
-        older, text = corrected
-        (statement,) = rephrased_statements(text, said_at=now)
-        return (statement,), (Relation(0, older, RelationKind.CORRECTS),)
+    corrected = _correct_value(asked, content)
     stated = reading.statements
-    if stated is None:
+    if corrected and len(content) <= LONGEST_CORRECTION:
+        stated = ()
+    elif stated is None:
         stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
-    return stated, turn_relate(
+    relations = turn_relate(
         actor=actor,
         statements=stated,
         hits=hits,
@@ -240,6 +240,11 @@ def _read_stated(
         asked_in=asked.conversation_id,
         is_correction=reading.call.intent is Intent.UPDATE,
     )
+    if corrected is None:
+        return stated, relations
+    older, text = corrected
+    relations = (*relations, Relation(len(stated), older, RelationKind.CORRECTS))
+    return (*stated, *rephrased_statements(text, said_at=now)), relations
 
 
 def _correct_value(asked: TurnSettings, content: str) -> tuple[UUID, str] | None:

@@ -55,21 +55,22 @@ SUBJECT = 2  # terms at the beginning of a correction that name what it is about
 
 @dataclass(frozen=True)
 class Ended:
-    """The stored statement that a new one ends. rest: what else it says, which stays in force."""
+    """The earlier statement that a new one ends. rest: what else it says, which stays in force."""
 
     id: UUID
     kind: RelationKind
     rest: str = ""
 
 
-def find_ended(text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool) -> Ended | None:
-    """Return the stored statement that `text` replaces, withdraws or cancels; None if it is not certain.
+def find_ended(
+    text: str, *, said_at: datetime, earlier: Sequence[tuple[UUID, str]], is_correction: bool
+) -> Ended | None:
+    """Return the statement that `text` replaces, withdraws or cancels; None if it is not certain.
 
-    hits: valid statements of the same person. is_correction: the speaker announces a correction ("actually, …"). Then,
-    and if `text` says that something no longer holds, a common subject is enough.
+    earlier: ids and texts of valid statements of the same person. is_correction: the speaker announces a correction
+    ("actually, …"). Then, and if `text` says that something no longer holds, a common subject is enough.
     """
-    stored = [StoredStatement(hit.view.cube.id, hit.view.words.content, said_at) for hit in hits]
-    stored = [statement for statement in stored if statement.text.strip() != text.strip()]
+    stored = [StoredStatement(key, told, said_at) for key, told in earlier if told.strip() != text.strip()]
     outcome = reconcile(text, said_at, stored)
     if outcome.action in {EntryAction.UPDATE, EntryAction.DELETE} and outcome.other is not None:
         older = next(statement.text for statement in stored if statement.id == outcome.other)

@@ -65,16 +65,19 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class DatedStatement:
-    """A stored statement, and when it was said."""
+    """An earlier statement, and when it was said. within: the number of one that is not stored yet, but written
+    together with the new one; its id is made up.
+    """
 
     id: UUID
     text: str = field(repr=False)
     said_at: datetime
+    within: int | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A new statement and the nearest earlier ones, at most MOST_EARLIER."""
+    """A new statement and the nearest earlier ones, at most MOST_EARLIER of each source."""
 
     text: str = field(repr=False)
     said_at: datetime
@@ -84,13 +87,14 @@ class Comparison:
 @dataclass(frozen=True)
 class Relation:
     """The relation of the new statement `number`, from 0, to an earlier one. rest: what else the ended one says, which
-    stays in force as a statement of its own.
+    stays in force as a statement of its own. within: as DatedStatement has it.
     """
 
     number: int
     earlier: UUID
     kind: RelationKind
     rest: str = field(default="", repr=False)
+    within: int | None = None
 
 
 def ask_relations(model: CompletingLlm, compared: Sequence[Comparison]) -> Structured[tuple[Relation, ...]]:
@@ -134,7 +138,8 @@ def read_relations(value: Any, compared: Sequence[Comparison]) -> tuple[Relation
             place = _find_place(row.get("earlier"), compared[number].earlier)
         if number is None or place is None or row.get("relation") not in list(RelationKind):
             continue
-        relation = Relation(number, compared[number].earlier[place].id, RelationKind(row["relation"]))
+        earlier = compared[number].earlier[place]
+        relation = Relation(number, earlier.id, RelationKind(row["relation"]), within=earlier.within)
         found.setdefault((relation.number, relation.earlier), relation)
     return tuple(found.values())
 

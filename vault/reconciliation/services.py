@@ -5,7 +5,7 @@ decide for statements that name the attribute that they change, or announce a co
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -14,6 +14,7 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting, release_connection
 from governance.errors import QuotaExceeded
+from governance.ids import uuid7
 from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeDraft
@@ -23,13 +24,23 @@ from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm, PricedModel
 from vault.layers.persona_scope import is_own_speaker, is_person
 from vault.layers.statements import FILLING, find_slot
+from vault.lexicon.tokens import terms
 from vault.lifecycle.pairs import pairs_propose
 from vault.lifecycle.services import draft_copy
 from vault.models import Cube
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.model_reader import count_tokens_used, list_reading_models, sum_tokens
-from vault.reader.rules import Intent, Statement, classify_semantic_type, memory_call, tells_of_parting
-from vault.reader.services import PATTERNS
+from vault.reader.rules import (
+    Intent,
+    Statement,
+    apply_correction,
+    classify_semantic_type,
+    memory_call,
+    read_correction,
+    rephrased_statements,
+    tells_of_parting,
+)
+from vault.reader.services import PATTERNS, statement_draft
 from vault.reconciliation.corrections import (
     TAKEN_BACK,
     Ended,
@@ -49,15 +60,17 @@ from vault.reconciliation.relations import (
     ask_relations,
     compose_messages,
 )
+from vault.reconciliation.selectors import session_last_statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.screening.screen import screen_drafts
-from vault.vocabulary import STATED, Layer, Modality, ReviewKind, SearchMode, SemanticType
+from vault.vocabulary import STATED, Layer, MessageRole, Modality, ReviewKind, SearchMode, SemanticType
 
 logger = logging.getLogger(__name__)
 MOST_COMPARED = 20  # statements of one request
 PARTNER = "girlfriend boyfriend partner wife husband dating engaged 女朋友 男朋友 对象 恋爱 老公 老婆"
 LONGEST_COMPARED = 1_000  # characters of a statement
+LAST_TOLD = 3  # messages before a short correction, of which it may correct one
 LOOKED_AT = 10  # results of a search, among which earlier statements of the person are
 
 
@@ -70,32 +83,44 @@ class Change:
     kind: RelationKind
 
 
-def statements_relate(*, actor: Actor, drafts: Sequence[CubeDraft]) -> tuple[Relation, ...]:
-    """Return the relations of new statements, by the index of their draft, to stored ones that were said before.
+@dataclass(frozen=True)
+class Reconciled:
+    """Drafts to be stored, and the relations of those that are statements, by their index."""
+
+    drafts: Sequence[CubeDraft]
+    relations: Sequence[Relation] = ()
+
+
+def statements_relate(*, actor: Actor, drafts: Sequence[CubeDraft]) -> Reconciled:
+    """Return the drafts with the statements that short corrections among them mean, and the relations of new statements
+    to those that were said before, stored or among the drafts.
 
     Never inside a database transaction: a model may be asked. Only statements of the same persona, or without one in
     the writer's own namespace, and of the same subject and speaker are compared; none for who may not read.
     Raises Forbidden; the errors of a search and of `screen_drafts`. Writes: AuditEntry …, Usage?.
     """
     authorize(actor, Permission.MEMORY_CREATE)
+    if not is_allowed(actor, Permission.MEMORY_READ):
+        return Reconciled(drafts)
+    corrected, corrections = _read_corrections(actor, drafts)
     wanted = [number for number, draft in enumerate(drafts) if _is_comparable(draft)]
-    if not wanted or not is_allowed(actor, Permission.MEMORY_READ):
-        return ()
-    models = list_reading_models(actor)
+    models = list_reading_models(actor) if wanted else []
     if not models:
         wanted = [number for number in wanted if _announces_change(drafts[number])]
     now = datetime.now(UTC)
-    found = {number: _find_earlier(actor, drafts[number], now) for number in wanted[:MOST_COMPARED]}
-    found = {number: hits for number, hits in found.items() if hits}
+    found = {number: _find_earlier(actor, drafts, number, now) for number in wanted[:MOST_COMPARED]}
+    found = {number: earlier for number, earlier in found.items() if earlier}
+    relations = None
     if models and found:
         screened = screen_drafts(actor=actor, drafts=[drafts[number] for number in found])
         pairs = zip(screened, found.values(), strict=True)
-        relations = _ask_models(
-            actor, models, [_compare(actor, draft.content, draft.said_at or now, hits) for draft, hits in pairs]
+        asked = _ask_models(
+            actor, models, [_compare(draft.content, draft.said_at or now, earlier) for draft, earlier in pairs]
         )
-        if relations is not None:
-            return tuple(replace(relation, number=list(found)[relation.number]) for relation in relations)
-    return tuple(_apply_rules(drafts, found, now))
+        if asked is not None:
+            relations = [replace(relation, number=list(found)[relation.number]) for relation in asked]
+    relations = _apply_rules(drafts, found, now) if relations is None else relations
+    return Reconciled([*drafts, *corrected], [*corrections, *relations])
 
 
 def turn_relate(
@@ -119,7 +144,8 @@ def turn_relate(
         return ()
     if models:
         own = [hit for hit in hits if is_own_statement(actor, hit) and is_current(hit, now)]
-        compared = [_compare(actor, statement.text, now, own) for statement in statements]
+        earlier = _date_statements(actor, own[:MOST_EARLIER])
+        compared = [Comparison(statement.text, now, tuple(earlier)) for statement in statements]
         relations = _ask_models(actor, models, compared) if own else ()
         if relations is not None:
             return relations
@@ -148,7 +174,7 @@ def _find_ended_in_chat(
         more = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         found = [hit for hit in more if hit.view.cube.id not in known]
         own = [*own, *(hit for hit in found if is_own_statement(actor, hit) and is_current(hit, now))]
-    return find_ended(text, said_at=now, hits=own, is_correction=is_correction)
+    return find_ended(text, said_at=now, earlier=_list_texts(own), is_correction=is_correction)
 
 
 def relations_store(
@@ -165,7 +191,7 @@ def relations_store(
     """
     authorize(actor, permission)
     with acting(actor):
-        made = ((relation, added[relation.number]) for relation in relations)
+        made = ((_locate_earlier(relation, added), added[relation.number]) for relation in relations)
         return [
             Change(relation.earlier, later.cube.id, relation.kind)
             for relation, later in made
@@ -173,6 +199,10 @@ def relations_store(
             and not later.cube.is_quarantined
             and _has_effect(actor, relation, later.cube, permission)
         ]
+
+
+def _locate_earlier(relation: Relation, added: Sequence[AddedCube]) -> Relation:
+    return relation if relation.within is None else replace(relation, earlier=added[relation.within].cube.id)
 
 
 def _has_effect(actor: Actor, relation: Relation, later: Cube, permission: Permission) -> bool:
@@ -219,11 +249,13 @@ def _is_correction(draft: CubeDraft) -> bool:
     return memory_call(draft.content, said_at=said_at).intent is Intent.UPDATE
 
 
-def _find_earlier(actor: Actor, draft: CubeDraft, now: datetime) -> list[Hit]:
-    """Return the valid statements of the same person that were said before, nearest first. Writes: AuditEntry.
+def _find_earlier(actor: Actor, drafts: Sequence[CubeDraft], number: int, now: datetime) -> list[DatedStatement]:
+    """Return the valid statements of the same person that were said before: those among the drafts, the latest first,
+    then stored ones, nearest first. Writes: AuditEntry.
 
     A write does not fail where the embedder does: then words alone find them.
     """
+    draft = drafts[number]
     search = SearchQuery(
         query=_query_earlier(draft.content),
         top_k=LOOKED_AT,
@@ -238,9 +270,26 @@ def _find_earlier(actor: Actor, draft: CubeDraft, now: datetime) -> list[Hit]:
         logger.warning("earlier statements are found by their words alone: %s", failure.detail)
         hits = memories_search(actor=actor, search=replace(search, mode=SearchMode.LEXICAL))
     hits = [hit for hit in hits if is_current(hit, now) and _is_of_same_person(actor, draft, hit.view)]
-    times = _load_times(actor, hits)
+    earlier = [*_list_before(actor, drafts, number, now), *_date_statements(actor, hits)]
     said_at = draft.said_at or draft.event_time or now
-    return [hit for hit in hits if times[hit.view.cube.id] <= said_at and hit.view.words.content != draft.content]
+    return [told for told in earlier if told.said_at <= said_at and told.text != draft.content]
+
+
+def _list_before(actor: Actor, drafts: Sequence[CubeDraft], number: int, now: datetime) -> Iterator[DatedStatement]:
+    """Yield the statements of the same person among the drafts before one, the latest first."""
+    draft = drafts[number]
+    for place in range(number - 1, -1, -1):
+        other = drafts[place]
+        if _is_comparable(other) and _is_by_same_person(actor, other, draft):
+            yield DatedStatement(uuid7(), other.content, other.said_at or other.event_time or now, within=place)
+
+
+def _is_by_same_person(actor: Actor, one: CubeDraft, other: CubeDraft) -> bool:
+    def place(draft: CubeDraft) -> tuple[str | None, ...]:
+        return draft.persona, draft.namespace, draft.subject
+
+    both_own = is_own_speaker(actor, one.speaker) and is_own_speaker(actor, other.speaker)
+    return place(one) == place(other) and (both_own or one.speaker == other.speaker)
 
 
 def _query_earlier(text: str) -> str:
@@ -263,20 +312,33 @@ def _is_of_same_person(actor: Actor, draft: CubeDraft, view: CubeView) -> bool:
     return is_placed and is_owned and is_of_subject and (both_own or words.speaker == draft.speaker)
 
 
-def _load_times(actor: Actor, hits: Sequence[Hit]) -> dict[UUID, datetime]:
-    """Return when each statement was said, or else stored. One query."""
+def _date_statements(actor: Actor, hits: Sequence[Hit]) -> list[DatedStatement]:
+    """Return found statements with when each was said, or else stored. One query."""
     with acting(actor):
         rows = Cube.objects.filter(id__in=[hit.view.cube.id for hit in hits])
-        return {cube_id: said or stored for cube_id, said, stored in rows.values_list("id", "said_at", "created_at")}
+        times = {cube_id: said or stored for cube_id, said, stored in rows.values_list("id", "said_at", "created_at")}
+    return [DatedStatement(key, text, times[key]) for key, text in _list_texts(hits)]
 
 
-def _apply_rules(drafts: Sequence[CubeDraft], found: Mapping[int, Sequence[Hit]], now: datetime) -> list[Relation]:
+def _list_texts(hits: Sequence[Hit]) -> list[tuple[UUID, str]]:
+    return [(hit.view.cube.id, hit.view.words.content) for hit in hits]
+
+
+def _apply_rules(
+    drafts: Sequence[CubeDraft], found: Mapping[int, Sequence[DatedStatement]], now: datetime
+) -> list[Relation]:
     relations = []
-    for number, hits in found.items():
+    for number, earlier in found.items():
         draft = drafts[number]
-        said_at = draft.said_at or now
-        older = find_ended(draft.content, said_at=said_at, hits=hits, is_correction=_is_correction(draft))
-        relations += [Relation(number, older.id, older.kind, older.rest)] if older else []
+        ended = find_ended(
+            draft.content,
+            said_at=draft.said_at or now,
+            earlier=[(told.id, told.text) for told in earlier],
+            is_correction=_is_correction(draft),
+        )
+        if ended:
+            within = next(told.within for told in earlier if told.id == ended.id)
+            relations.append(Relation(number, ended.id, ended.kind, ended.rest, within))
     return relations
 
 
@@ -296,12 +358,53 @@ def _ask_models(
     return reply.value
 
 
-def _compare(actor: Actor, text: str, said_at: datetime, hits: Sequence[Hit]) -> Comparison:
-    """Return a new statement with the nearest of the found ones."""
-    nearest = hits[:MOST_EARLIER]
-    times = _load_times(actor, nearest)
-    return Comparison(
-        text,
-        said_at,
-        tuple(DatedStatement(hit.view.cube.id, hit.view.words.content, times[hit.view.cube.id]) for hit in nearest),
-    )
+def _compare(text: str, said_at: datetime, earlier: Sequence[DatedStatement]) -> Comparison:
+    """Return a new statement with the nearest of the stored ones, and of those written with it."""
+    words = set(terms(text))
+    together = [told for told in earlier if told.within is not None and words & set(terms(told.text))]
+    together.sort(key=lambda told: -len(words & set(terms(told.text))))
+    stored = [told for told in earlier if told.within is None]
+    return Comparison(text, said_at, (*stored[:MOST_EARLIER], *together[:MOST_EARLIER]))
+
+
+def _read_corrections(actor: Actor, drafts: Sequence[CubeDraft]) -> tuple[list[CubeDraft], list[Relation]]:
+    """Return what short corrections among the messages of a session mean, each as the draft of a statement, with the
+    relation to what it corrects: one of the last statements of its session. Writes: AuditEntry …"""
+    corrected: list[CubeDraft] = []
+    relations: list[Relation] = []
+    for number, draft in enumerate(drafts):
+        if len(corrected) == MOST_COMPARED:
+            break
+        is_said = draft.page_role is MessageRole.USER and draft.session_id
+        correction = read_correction(draft.content) if is_said else None
+        if correction is None:
+            continue
+        for told in _list_last_told(actor, drafts, number):
+            applied = apply_correction(correction, [statement.text for statement in told])
+            if applied:
+                place, text = applied
+                (statement,) = rephrased_statements(text, said_at=draft.said_at or datetime.now(UTC))
+                after = len(drafts) + len(corrected)
+                earlier = told[place]
+                relations.append(Relation(after, earlier.id, RelationKind.CORRECTS, within=earlier.within))
+                corrected.append(statement_draft(draft, statement, number))
+                break
+    return corrected, relations
+
+
+def _list_last_told(actor: Actor, drafts: Sequence[CubeDraft], number: int) -> list[list[DatedStatement]]:
+    """Return the statements of the last messages before one in its session that state something, the latest first."""
+    draft = drafts[number]
+    told: dict[int | UUID, list[DatedStatement]] = {}
+    for statement in _list_before(actor, drafts, number, datetime.now(UTC)):
+        place = statement.within or 0
+        if drafts[place].session_id == draft.session_id:
+            parent = drafts[place].parent
+            told.setdefault(place if parent is None else parent, []).append(statement)
+    if len(told) < LAST_TOLD:
+        for view in session_last_statements(actor=actor, session_id=draft.session_id, most=LOOKED_AT):
+            if _is_of_same_person(actor, draft, view):
+                message = view.parents[0] if view.parents else view.cube.id
+                statement = DatedStatement(view.cube.id, view.words.content, view.cube.created_at)
+                told.setdefault(message, []).append(statement)
+    return list(told.values())[:LAST_TOLD]

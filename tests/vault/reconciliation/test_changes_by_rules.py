@@ -1,8 +1,7 @@
 """Decisions of the rules alone on earlier statements: replaced, corrected, cancelled, or left in force."""
 
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,7 +13,6 @@ from tests.vault.api.test_chat_commands import begin
 from tests.vault.reconciliation.test_relations import EARLY, LATE, stored
 from vault.reader.rules import memory_call
 from vault.reconciliation.corrections import find_ended
-from vault.retrieval.selectors import Hit
 
 SAID_AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
 # What was said before, what is said now, and the number of the statement that ends; None: none does.
@@ -47,19 +45,18 @@ CHANGES: list[tuple[list[str], str, int | None]] = [
     (["I like tea.", "I have a boat."], "The wedding is off.", None),
     (["I want to run a marathon.", "I run every day."], "I'm off to bed.", None),
     (["I have a dog."], "I also have a cat.", None),
+    (["想去桂林，18号出发。", "我喜欢爬山。"], "唉，桂林去不成了，腿摔了。", 0),
+    (["I give a pottery class on 9 May.", "I like tea."], "Too few came so the pottery class isn't going ahead.", 0),
+    (["We have a picnic on Sunday."], "If it rains, the picnic is off.", None),
+    (["我们周日去野餐。"], "下雨的话，野餐就取消了。", None),
 ]
-
-
-def make_hit(number: int, text: str) -> Hit:
-    view = SimpleNamespace(cube=SimpleNamespace(id=UUID(int=number)), words=SimpleNamespace(content=text))
-    return cast(Hit, SimpleNamespace(view=view))
 
 
 @pytest.mark.parametrize(("before", "now", "ended"), CHANGES)
 def test_statement_ends_what_it_certainly_changes(before: list[str], now: str, ended: int | None) -> None:
-    hits = [make_hit(number, text) for number, text in enumerate(before)]
+    earlier = [(UUID(int=number), text) for number, text in enumerate(before)]
     is_correction = memory_call(now, said_at=SAID_AT).intent == "update"
-    found = find_ended(now, said_at=SAID_AT, hits=hits, is_correction=is_correction)
+    found = find_ended(now, said_at=SAID_AT, earlier=earlier, is_correction=is_correction)
     assert (found.id.int if found else None) == ended
 
 
@@ -74,7 +71,7 @@ def test_statement_ends_what_it_certainly_changes(before: list[str], now: str, e
     ],
 )
 def test_other_clauses_of_an_ended_statement_stay(before: str, now: str, rest: str) -> None:
-    found = find_ended(now, said_at=SAID_AT, hits=[make_hit(0, before)], is_correction=False)
+    found = find_ended(now, said_at=SAID_AT, earlier=[(UUID(int=0), before)], is_correction=False)
     assert found is not None
     assert found.rest == rest
 
@@ -118,17 +115,51 @@ def test_turn_says_what_it_ended(world: World, alice: Contract) -> None:
         ("My train leaves at 9:10.", "I was wrong: 9:40", "My train leaves at 9:40."),
         ("The plumber comes on Tuesday.", "no, I said Thursday", "The plumber comes on Thursday."),
         ("和王医生的会议是三点。", "说错了，四点", "和王医生的会议是四点。"),
+        (
+            "The vet sees Momo on the 26th.",
+            "Ben looks at me. It's the 27th, same time. He has it on the wall.",
+            "The vet sees Momo on the 27th.",
+        ),
+        ("小林来厦门，31号上午的火车。", "她发了截图来，是30号晚上那趟，我记岔了。", "小林来厦门，30号晚上的火车。"),
     ],
 )
-def test_short_correction_of_the_last_turn_is_made_whole(
-    world: World, alice: Contract, told: str, correction: str, whole: str
+@pytest.mark.parametrize("way", ["turns", "messages", "one request"])
+def test_correction_of_a_value_told_just_before_is_made_whole(
+    alice: Contract, way: str, told: str, correction: str, whole: str
 ) -> None:
-    place = begin(alice)
-    say(alice, place, told)
-    turn = say(alice, place, correction)
-    newer = stored(world, whole)
-    assert [(change["by"], change["relation"]) for change in turn["superseded"]] == [(str(newer.id), "corrects")]
-    assert stored(world, told).superseded_by == newer.id
+    if way == "turns":
+        place = begin(alice)
+        say(alice, place, told)
+        reply = say(alice, place, correction)
+    else:
+        texts = [[told], [correction]] if way == "messages" else [[told, correction]]
+        replies = [alice.post("memories/", {"messages": messages_of(part), "session_id": whole}) for part in texts]
+        reply = replies[-1].json
+    (change,) = reply["superseded"]
+    texts = [alice.get(f"memories/{change[side]}/").json["content"] for side in ("id", "by")]
+    assert (texts, change["relation"]) == ([told, whole], "corrects")
+
+
+def messages_of(texts: list[str]) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text} for text in texts]
+
+
+@pytest.mark.parametrize(
+    "correction",
+    ["It's the 27th today and I am tired.", "I got it wrong, her birthday is the 27th.", "看错了，我的生日是27号。"],
+)
+def test_value_of_something_else_corrects_nothing(alice: Contract, correction: str) -> None:
+    texts = ["The vet sees Momo on the 26th.", "26号去看牙。", correction]
+    reply = alice.post("memories/", {"messages": messages_of(texts), "session_id": "s"}).json
+    assert reply["superseded"] == []
+
+
+def test_statements_of_one_request_end_each_other_in_their_order(alice: Contract) -> None:
+    texts = ["I live in Lisbon.", "I moved to Porto.", "I moved to Faro."]
+    reply = alice.post("memories/", {"messages": messages_of(texts), "session_id": "s"}).json
+    ids = [memory["id"] for memory in reply["results"]]
+    assert [(change["id"], change["by"]) for change in reply["superseded"]] == [(ids[0], ids[1]), (ids[1], ids[2])]
+    assert [memory["superseded_by"] for memory in reply["results"]] == [ids[1], ids[2], None]
 
 
 def test_clause_that_is_still_true_stays(world: World, alice: Contract) -> None:

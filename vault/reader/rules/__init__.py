@@ -20,7 +20,7 @@ from vault.reader.rules.calls import (
     whole_question,
 )
 from vault.reader.rules.cancellations import read_cancelled, tells_of_parting, tells_of_partner
-from vault.reader.rules.corrections import apply_correction, read_correction, remove_values
+from vault.reader.rules.corrections import LONGEST_CORRECTION, apply_correction, read_correction, remove_values
 from vault.reader.rules.extraction import (
     Decision,
     Reading,
@@ -41,6 +41,7 @@ from vault.reader.rules.verdicts import Clause, asks_yes_or_no, contradicts, dec
 
 __all__ = [
     "FRAME",
+    "LONGEST_CORRECTION",
     "LONGEST_REPLY",
     "Answer",
     "Clause",

@@ -5,7 +5,7 @@ import re
 LONGEST_CANCELLATION = 200  # characters
 _OFF = (
     r"(?:off(?! (?:on|to|at|work|sick|the)\b)|cancel+ed|called off|not happening(?: any ?more)?"
-    r"|no longer happening|not going ahead)"
+    r"|no longer happening|not going ahead|not taking place)"
 )
 _CANCELLED = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -13,6 +13,8 @@ _CANCELLED = tuple(
         rf"^\W*(?:sadly,? |unfortunately,? |so )?(?:the |my |our |that )?(?P<what>[^,.;!?]{{2,60}}?) (?:is|are"
         r"|was|were|has been|have been|got|'s)"
         rf" (?:now |all |been )?{_OFF}(?: for (?:now|good))?\W*$",
+        r"^\W*(?:sadly,? |unfortunately,? )?(?:the |my |our |that )?(?P<what>[^,.;!?]{2,60}?) (?:isn't|aren't|won't be)"
+        r" (?:going ahead|happening|taking place)(?: any ?more| after all)?\W*$",
         r"^\W*(?:i(?:'m| am)|we(?:'re| are))? ?not (?:going to |doing |planning (?:to "
         r"|on )?)?(?P<what>[^,.;!?]{3,60}?) any ?more\W*$",
         r"^\W*(?:i(?:'m| am)|we(?:'re| are)) no longer (?:going to |doing |planning (?:to "
@@ -22,7 +24,8 @@ _CANCELLED = tuple(
         r"^\W*(?:i|we)(?:'ve| have)? (?:just |now )?(?:cancel+ed|called off|gave up(?: on)?|given up(?: on)?|quit"
         r"|stopped|dropped|abandoned|scrapped|shelved)"
         r" (?:the |my |our |plans? (?:for|to) )*(?P<what>[^,.;!?]{3,60}?)\W*$",
-        r"^\W*(?:我们?|那个?|这个?)?(?:的)?(?P<what>[^，。！？\s]{1,12}?)(?:不去了|不做了|不办了|不参加了|不学了|不练了|不考了|不搞了|不买了|不租了|(?:被|已经)?取消了?"
+        r"^\W*(?:我们?|那个?|这个?)?(?:的)?(?P<what>[^，。！？\s]{1,12}?)(?:(?:没[法能])?[去办做搞参加学练考买租](?:不[成了]了)"
+        r"|不(?:用)?(?:去|做|办|参加|学|练|考|搞|买|租)了|(?:被|已经)?取消了?"
         r"|泡汤了|黄了|作罢了?|告吹了?|没戏了|吹了)\W*$",
         r"^\W*(?:我们?)?(?:现在|已经|以后|决定)?(?:不|不再|再也不)(?:打算|想|准备|计划)?(?:去|参加|买)?(?P<what>[^，。！？\s]{2,12}?)了\W*$",
         r"^\W*(?:我们?)?(?:已经)?(?:取消|放弃)了?(?P<what>[^，。！？\s]{2,14}?)了?\W*$",
@@ -38,9 +41,15 @@ _PARTNER = re.compile(
     r"|女朋友|男朋友|女友|男友|对象|未婚[夫妻]|老公|老婆|丈夫|妻子|恋爱|订婚|结婚|在一起",
     re.IGNORECASE,
 )
+# Each clause is read by itself: "厦门去不成了，学校不放人", "only two signed up so my session isn't going ahead".
+_BETWEEN = re.compile(r"[,;.!\uff0c\uff1b\u3002\uff01]+\s*|\s(?:so|but|because|since)\s", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"^\W*(?:if|when|unless|in case|until|even if)\b|^(?:如果|要是|万一|除非|即使|就算)|的话", re.IGNORECASE
+)
+MOST_CLAUSES = 8
 _ENDING = re.compile(r"(?<=..)(?:之行|之旅|的(?:旅行|计划|事情?)|这件事)$")
 _EMPTY = re.compile(
-    r"^(?:it|that|this|them|things?|everything|all|他|她|它|这个?|那个?|都|要|行|好|懂|错|对|来|太|多|过|用|容易|得)$",
+    r"^(?:it|that|this|them|things?|everything|all|[我你您咱他她]们?|他|她|它|这个?|那个?|都|要|行|好|懂|错|对|来|太|多|过|用|容易|得)$",
     re.IGNORECASE,
 )
 
@@ -50,9 +59,11 @@ def read_cancelled(text: str) -> str:
     if len(text) > LONGEST_CANCELLATION:
         return ""
     told = " ".join(text.replace("\u2019", "'").split())
-    for pattern in _CANCELLED:
-        if (found := pattern.match(told)) and not _EMPTY.match(what := found["what"].strip()):
-            return _ENDING.sub("", what)
+    clauses = [] if _CONDITION.search(told) else [told, *_BETWEEN.split(told)[:MOST_CLAUSES]]
+    for clause in clauses:
+        for pattern in _CANCELLED:
+            if (found := pattern.match(clause)) and not _EMPTY.match(what := found["what"].strip()):
+                return _ENDING.sub("", what)
     return ""
 
 
