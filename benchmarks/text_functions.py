@@ -59,6 +59,7 @@ from vault.providers.reranker import OverlapReranker
 from vault.reader.rules import (
     Passage,
     about,
+    admits_error,
     answer_question,
     apply_correction,
     asks_for_list,
@@ -66,12 +67,14 @@ from vault.reader.rules import (
     classify_semantic_type,
     confirms,
     decides_yes,
+    find_changed_value,
     find_links,
     find_touched_goal,
     is_question,
     memory_call,
     read_cancelled,
     read_correction,
+    read_moved,
     read_statements,
     read_verb,
     remove_values,
@@ -82,7 +85,7 @@ from vault.reader.rules import (
     tells_of_partner,
     unstated_kind,
 )
-from vault.reader.rules.corrections import Correction
+from vault.reader.rules.corrections import Correction, begins_with_time
 from vault.reconciliation.corrections import ADDS, DENIED, TAKEN_BACK, other_clauses
 from vault.retrieval.question import LONGEST_READ, make_question_text
 from vault.retrieval.tags import MOST_CHARACTERS
@@ -360,13 +363,23 @@ FUNCTIONS = (
     ),
     TextFunction(
         "what is off",
-        lambda text: (read_cancelled(text), tells_of_parting(text), tells_of_partner(text)),
-        {f"{READER}.cancellations": "_CANCELLED _PARTED _PARTNER _EMPTY _ENDING"},
+        lambda text: (read_cancelled(text), read_moved(text), tells_of_parting(text), tells_of_partner(text)),
+        {
+            f"{READER}.cancellations": "_CANCELLED _MOVED _NOTICE _BETWEEN _SENTENCE_END _CONDITION _PARTED _PARTNER "
+            "_EMPTY _ENDING"
+        },
     ),
     TextFunction(
         "short corrections",
-        lambda text: (read_correction(text), remove_values(text), apply_correction(Correction(0, "9:40"), [text])),
-        {f"{READER}.corrections": "_VALUES _ANNOUNCED _DENIED _BARE"},
+        lambda text: (
+            read_correction(text),
+            remove_values(text),
+            apply_correction(Correction(0, "9:40"), [text]),
+            admits_error(text),
+            begins_with_time(text),
+            find_changed_value("at 9:40", [text]),
+        ),
+        {f"{READER}.corrections": "_VALUES _ANNOUNCED _DENIED _BARE _ERRED _RIGHT _ENDS_WITH_PART _BEFORE_TIME"},
     ),
     TextFunction(
         "clauses of an ended statement",

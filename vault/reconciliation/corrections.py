@@ -15,13 +15,17 @@ from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_update
 from vault.layers.persona_scope import is_own_memory, is_own_speaker
 from vault.layers.statements import StoredStatement, find_slot, reconcile
+from vault.lexicon.entities import entities
 from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, terms
 from vault.models import Cube
 from vault.reader.rules import (
     Passage,
     about,
+    admits_error,
+    find_changed_value,
     read_cancelled,
+    read_moved,
     remove_correction,
     remove_values,
     tells_of_parting,
@@ -77,6 +81,10 @@ def find_ended(
         return Ended(outcome.other, RelationKind.SUPERSEDES, other_clauses(older, text))
     if cancelled := _find_cancelled(text, stored):
         return Ended(cancelled, RelationKind.CANCELS)
+    if moved := _find_moved(text, stored):
+        return Ended(moved, RelationKind.SUPERSEDES)
+    if admits_error(text) and (wrong := _find_wrong(text, stored)):
+        return Ended(wrong, RelationKind.CORRECTS)
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
         return None
     if same := _same_slot(text, stored):
@@ -91,6 +99,16 @@ def find_ended(
         return Ended(denied[0].id, RelationKind.CORRECTS)
     same = None if ADDS.search(text) else _same_subject(words, stored)
     return Ended(same, RelationKind.CORRECTS) if same else None
+
+
+def announces_change(text: str) -> bool:
+    """Return whether a statement says that something told before is over, has another time, or was told wrong."""
+    return (
+        TAKEN_BACK.search(text) is not None
+        or announces_cancellation(text)
+        or bool(read_moved(text))
+        or admits_error(text)
+    )
 
 
 def announces_cancellation(text: str) -> bool:
@@ -108,6 +126,31 @@ def _find_cancelled(text: str, stored: Sequence[StoredStatement]) -> UUID | None
     passages = [Passage(str(statement.id), statement.text, 1.0) for statement in others]
     keys = about(topic, passages, own=False) if topic else []
     return UUID(keys[0]) if len(keys) == 1 else None
+
+
+def _find_moved(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
+    """Return the only statement with a time about what `text` says has another time now."""
+    topic = read_moved(text)
+    timed = [
+        statement for statement in stored if topic and remove_values(remove_times(statement.text)) != statement.text
+    ]
+    passages = [Passage(str(statement.id), statement.text, 1.0) for statement in timed]
+    keys = about(topic, passages, own=False) if topic else []
+    return UUID(keys[0]) if len(keys) == 1 else None
+
+
+def _find_wrong(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
+    """Return the only statement with another value than `text`, which admits an error, among those about the same."""
+    words, names = _statement_terms(text), set(entities(text))
+
+    def is_alike(other: str) -> bool:
+        theirs = _statement_terms(other)
+        shared = set(words) & set(theirs)
+        return bool(names & set(entities(other))) or len(shared) >= LEAST_SHARED or (words[:1] == theirs[:1] != [])
+
+    alike = [statement for statement in stored if is_alike(statement.text)]
+    place = find_changed_value(text, [statement.text for statement in alike])
+    return None if place is None else alike[place].id
 
 
 def other_clauses(older: str, newer: str) -> str:

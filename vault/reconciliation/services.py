@@ -42,9 +42,8 @@ from vault.reader.rules import (
 )
 from vault.reader.services import PATTERNS, statement_draft
 from vault.reconciliation.corrections import (
-    TAKEN_BACK,
     Ended,
-    announces_cancellation,
+    announces_change,
     find_ended,
     is_current,
     is_own_statement,
@@ -241,7 +240,7 @@ def _announces_change(draft: CubeDraft) -> bool:
 
 
 def _changes_something(text: str) -> bool:
-    return find_slot(text) is not None or TAKEN_BACK.search(text) is not None or announces_cancellation(text)
+    return find_slot(text) is not None or announces_change(text)
 
 
 def _is_correction(draft: CubeDraft) -> bool:
@@ -379,7 +378,7 @@ def _read_corrections(actor: Actor, drafts: Sequence[CubeDraft]) -> tuple[list[C
         correction = read_correction(draft.content) if is_said else None
         if correction is None:
             continue
-        for told in _list_last_told(actor, drafts, number):
+        for told in _list_last_statements(actor, drafts, number):
             applied = apply_correction(correction, [statement.text for statement in told])
             if applied:
                 place, text = applied
@@ -392,7 +391,7 @@ def _read_corrections(actor: Actor, drafts: Sequence[CubeDraft]) -> tuple[list[C
     return corrected, relations
 
 
-def _list_last_told(actor: Actor, drafts: Sequence[CubeDraft], number: int) -> list[list[DatedStatement]]:
+def _list_last_statements(actor: Actor, drafts: Sequence[CubeDraft], number: int) -> list[list[DatedStatement]]:
     """Return the statements of the last messages before one in its session that state something, the latest first."""
     draft = drafts[number]
     told: dict[int | UUID, list[DatedStatement]] = {}

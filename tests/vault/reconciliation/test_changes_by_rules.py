@@ -48,6 +48,14 @@ CHANGES: list[tuple[list[str], str, int | None]] = [
     (["想去桂林，18号出发。", "我喜欢爬山。"], "唉，桂林去不成了，腿摔了。", 0),
     (["I give a pottery class on 9 May.", "I like tea."], "Too few came so the pottery class isn't going ahead.", 0),
     (["We have a picnic on Sunday."], "If it rains, the picnic is off.", None),
+    (["The school play is on 4 May.", "Dinner on 4 May."], "They've pushed the play a week, to the 11th.", 0),
+    (["My driving test is in June.", "I passed the maths test."], "The driving test was put off until August.", 0),
+    (["I bought a sofa on Monday."], "I moved the sofa to the kitchen.", None),
+    (["周三体检。", "周五开会。"], "体检推迟到下周一了。", 0),
+    (["报了六月的日语考试。", "我在学日语。"], "日语考试通知下来了，改到9月。", 0),
+    (["Larsson owes me 640 kroner.", "Larsson is ill."], "I misread it, Larsson owes me 460 kroner.", 0),
+    (["豆豆4月16号满周岁。", "豆豆会走了。"], "豆豆是26号的生日，我说早了十天。", 0),
+    (["豆豆4月16号满周岁。"], "豆豆4月26号打针。", None),
     (["我们周日去野餐。"], "下雨的话，野餐就取消了。", None),
 ]
 
@@ -124,7 +132,7 @@ def test_turn_says_what_it_ended(world: World, alice: Contract) -> None:
     ],
 )
 @pytest.mark.parametrize("way", ["turns", "messages", "one request"])
-def test_correction_of_a_value_told_just_before_is_made_whole(
+def test_correction_of_a_value_of_the_last_message_is_made_whole(
     alice: Contract, way: str, told: str, correction: str, whole: str
 ) -> None:
     if way == "turns":

@@ -19,8 +19,15 @@ from vault.reader.rules.calls import (
     remove_correction,
     whole_question,
 )
-from vault.reader.rules.cancellations import read_cancelled, tells_of_parting, tells_of_partner
-from vault.reader.rules.corrections import LONGEST_CORRECTION, apply_correction, read_correction, remove_values
+from vault.reader.rules.cancellations import read_cancelled, read_moved, tells_of_parting, tells_of_partner
+from vault.reader.rules.corrections import (
+    LONGEST_CORRECTION,
+    admits_error,
+    apply_correction,
+    find_changed_value,
+    read_correction,
+    remove_values,
+)
 from vault.reader.rules.extraction import (
     Decision,
     Reading,
@@ -53,6 +60,7 @@ __all__ = [
     "Reading",
     "Statement",
     "about",
+    "admits_error",
     "answer_question",
     "apply_correction",
     "asks_for_list",
@@ -64,6 +72,7 @@ __all__ = [
     "contradicts",
     "decides_yes",
     "explain_reading",
+    "find_changed_value",
     "find_links",
     "find_touched_goal",
     "holds_number",
@@ -76,6 +85,7 @@ __all__ = [
     "read_cancelled",
     "read_clauses",
     "read_correction",
+    "read_moved",
     "read_statements",
     "read_tag",
     "read_verb",

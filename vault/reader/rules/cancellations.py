@@ -1,6 +1,10 @@
-"""Statements that something is off: a plan that is cancelled, a habit that was given up, a tie that was cut. Pure."""
+"""Statements that something is off or put off: a plan that is cancelled or gets another day, a habit that was given up,
+a tie that was cut. Pure."""
 
 import re
+
+from vault.lexicon.temporal_expressions import remove_times
+from vault.reader.rules.corrections import begins_with_time
 
 LONGEST_CANCELLATION = 200  # characters
 _OFF = (
@@ -31,6 +35,20 @@ _CANCELLED = tuple(
         r"^\W*(?:我们?)?(?:已经)?(?:取消|放弃)了?(?P<what>[^，。！？\s]{2,14}?)了?\W*$",
     )
 )
+_TO = r"(?: (?:back|forward|up|out|by [^,.;!?]{2,20}?|a (?:day|week|month|year)))?,? (?:to|till|until|for) (?=[\w'])"
+_MOVED_VERB = r"(?:moved|pushed|postponed|rescheduled|delayed|shifted|changed|put off|brought forward)"
+_MOVED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"^\W*(?:the |my |our |that )?(?P<what>[^,.;!?]{{2,60}}?)"
+        rf" (?:is|was|has been|have been|got|'s been|gets) (?:now )?{_MOVED_VERB}{_TO}",
+        rf"^\W*(?:i|we|they|he|she|somebody|the \w+)(?:'ve|'s| have| has| had)?(?: just| now)?"
+        rf" {_MOVED_VERB} (?:the |my |our )?(?P<what>[^,.;!?]{{2,60}}?){_TO}",
+        r"^\W*(?:我们?)?(?:的|那个?|这个?|把)?(?P<what>[^，。！？\s]{2,14}?)[，]?(?:又|被|已经|临时|通知|说)?"
+        r"(?:改期?|挪|推迟|提前|延期|延后|推后|调整?|换)(?:到|成|为|至)(?=[^了\s])",
+    )
+)
+_NOTICE = re.compile(r"(?:的)?(?:时间|日期|通知)?(?:下来了|来了|出来了|变了)?$")
 _PARTED = re.compile(
     r"\b(?:broke|broken|split|splitting|breaking) up\b|\bgot divorced\b|\bare divorced\b|分手了|离婚了|分开了\W*$",
     re.IGNORECASE,
@@ -46,6 +64,7 @@ _BETWEEN = re.compile(r"[,;.!\uff0c\uff1b\u3002\uff01]+\s*|\s(?:so|but|because|s
 _CONDITION = re.compile(
     r"^\W*(?:if|when|unless|in case|until|even if)\b|^(?:如果|要是|万一|除非|即使|就算)|的话", re.IGNORECASE
 )
+_SENTENCE_END = re.compile(r"[.!\u3002\uff01]\s*")
 MOST_CLAUSES = 8
 _ENDING = re.compile(r"(?<=..)(?:之行|之旅|的(?:旅行|计划|事情?)|这件事)$")
 _EMPTY = re.compile(
@@ -64,6 +83,22 @@ def read_cancelled(text: str) -> str:
         for pattern in _CANCELLED:
             if (found := pattern.match(clause)) and not _EMPTY.match(what := found["what"].strip()):
                 return _ENDING.sub("", what)
+    return ""
+
+
+def read_moved(text: str) -> str:
+    """Return what a statement says was put off or brought forward to another time, empty if it says no such thing."""
+    if len(text) > LONGEST_CANCELLATION or _CONDITION.search(text):
+        return ""
+    told = " ".join(text.replace("\u2019", "'").split())
+    for start in (told, *_SENTENCE_END.split(told)[1:MOST_CLAUSES]):
+        for pattern in _MOVED:
+            found = pattern.match(start)
+            if found is None or not begins_with_time(start[found.end() :]):
+                continue
+            what = _NOTICE.sub("", remove_times(found["what"]).strip().removeprefix("的"))
+            if what and not _EMPTY.match(what):
+                return what
     return ""
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vault.lexicon.dates import find_named_times, fold_signs
 from vault.reader.rules.sentences import sentences
 
 LONGEST_CORRECTION = 60  # characters of a sentence that is nothing but a correction
@@ -53,7 +54,7 @@ _ENDS_WITH_PART = re.compile(rf"(?:{_HAN_PART})$")
 _ERRED = re.compile(
     r"\b(?:my mistake|my bad|(?:got|had) (?:it|that|the \w+) wrong|i was wrong|mixed (?:it|that|them|up)|misread"
     r"|misremembered|swapped|same (?:time|place|day) (?:though|still)|it's [^,.]{1,20}, same (?:time|place))\b"
-    r"|[记看搞弄说写听算][岔错混]|[记看搞弄]反了",
+    r"|[记看搞弄说写听算][岔错混]|[记看搞弄]反了|[说写记算][早晚多少]了|[搞弄记]不清",
     re.IGNORECASE,
 )
 _RIGHT = re.compile(  # at the beginning of a clause: with a subject of its own it would be about something else
@@ -62,6 +63,7 @@ _RIGHT = re.compile(  # at the beginning of a clause: with a subject of its own 
     r"|(?:应该|其实|原来)?(?:是|改到|改成|改为))$",
     re.IGNORECASE,
 )
+_BEFORE_TIME = re.compile(r"^(?:(?:on|at|the|a) )*", re.IGNORECASE)
 _BARE = re.compile(r"^\W*(?:on|at|it(?:'s| is| was)?|不|哦|啊|是|应该)\W*$", re.IGNORECASE)
 
 
@@ -120,6 +122,36 @@ def apply_correction(correction: Correction, said: Sequence[str]) -> tuple[int, 
     part = _ENDS_WITH_PART.search(old[0])
     value = correction.value if part is None or _ENDS_WITH_PART.search(correction.value) else correction.value + part[0]
     return at, f"{said[at][: old.start()]}{value}{said[at][old.end() :]}"
+
+
+def begins_with_time(text: str) -> bool:
+    """Return whether a text begins with a clock time, a day, a month or a number."""
+    start = text[:LONGEST_LEAD].strip()
+    bare = _BEFORE_TIME.sub("", start)
+    if any(pattern.match(part) for pattern in _VALUES for part in (start, bare)):
+        return True
+    found = next(find_named_times(fold_signs(bare)), None)
+    return found is not None and found.begin == 0
+
+
+def admits_error(text: str) -> bool:
+    """Return whether the speaker of a text admits that something was told wrong before."""
+    return len(text) <= LONGEST_MESSAGE and _ERRED.search(text) is not None
+
+
+def find_changed_value(text: str, told: Sequence[str]) -> int | None:
+    """Return the place of the only earlier text with another value of a kind of which `text` has one value."""
+    for pattern in _VALUES:
+        values = set(pattern.findall(text))
+        if len(values) == 1:
+            (value,) = values
+            having = [
+                at
+                for at, other in enumerate(told)
+                if any(not old.endswith(value) and not value.endswith(old) for old in pattern.findall(other))
+            ]
+            return having[0] if len(having) == 1 else None
+    return None
 
 
 def remove_values(text: str) -> str:
