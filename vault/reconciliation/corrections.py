@@ -82,7 +82,8 @@ def find_ended(
     if cancelled := _find_cancelled(text, stored):
         return Ended(cancelled, RelationKind.CANCELS)
     if moved := _find_moved(text, stored):
-        return Ended(moved, RelationKind.SUPERSEDES)
+        timeless = [clause for clause in _split_clauses(moved.text) if not _has_time(clause)]
+        return Ended(moved.id, RelationKind.SUPERSEDES, _join_clauses(timeless, moved.text))
     if admits_error(text) and (wrong := _find_wrong(text, stored)):
         return Ended(wrong, RelationKind.CORRECTS)
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
@@ -128,15 +129,12 @@ def _find_cancelled(text: str, stored: Sequence[StoredStatement]) -> UUID | None
     return UUID(keys[0]) if len(keys) == 1 else None
 
 
-def _find_moved(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
+def _find_moved(text: str, stored: Sequence[StoredStatement]) -> StoredStatement | None:
     """Return the only statement with a time about what `text` says has another time now."""
     topic = read_moved(text)
-    timed = [
-        statement for statement in stored if topic and remove_values(remove_times(statement.text)) != statement.text
-    ]
-    passages = [Passage(str(statement.id), statement.text, 1.0) for statement in timed]
-    keys = about(topic, passages, own=False) if topic else []
-    return UUID(keys[0]) if len(keys) == 1 else None
+    timed = [each for each in stored if topic and _has_time(each.text)]
+    keys = about(topic, [Passage(str(each.id), each.text, 1.0) for each in timed], own=False) if topic else []
+    return next(each for each in timed if str(each.id) == keys[0]) if len(keys) == 1 else None
 
 
 def _find_wrong(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
@@ -155,18 +153,28 @@ def _find_wrong(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
 
 def other_clauses(older: str, newer: str) -> str:
     """Return what a statement says besides the attribute that a newer one has another value of, with its subject."""
-    slot = find_slot(newer)
-    clauses = [clause.strip() for clause in _CLAUSES.split(" ".join(older.split())) if clause.strip()]
+    slot, clauses = find_slot(newer), _split_clauses(older)
     if slot is None or len(clauses) < LEAST_CLAUSES:
         return ""
     filled = [(clause, find_slot(clause)) for clause in clauses]
     if not any(has is not None and has.name == slot.name for _, has in filled):
         return ""
     left = [clause for clause, has in filled if has is None or has.name != slot.name]
-    rest = [clause for clause in left if _STATES.match(clause)]
-    if not rest or len(rest) < len(left):
-        return ""
-    return "".join(_SEPARATOR[not rest[0].isascii()].join(_put_subject(clause, older) for clause in rest))
+    return _join_clauses(left, older) if all(map(_STATES.match, left)) else ""
+
+
+def _split_clauses(text: str) -> list[str]:
+    return [clause.strip() for clause in _CLAUSES.split(" ".join(text.split())) if clause.strip()]
+
+
+def _join_clauses(clauses: Sequence[str], older: str) -> str:
+    stating = [clause for clause in clauses if _STATES.match(clause)]
+    separator = _SEPARATOR[bool(stating) and not stating[0].isascii()]
+    return separator.join(_put_subject(clause, older) for clause in stating)
+
+
+def _has_time(text: str) -> bool:
+    return remove_values(remove_times(text)) != text
 
 
 def _put_subject(clause: str, older: str) -> str:
