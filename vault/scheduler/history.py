@@ -13,6 +13,7 @@ from governance.models import Persona
 from vault.embeddings.vectors import active_model
 from vault.models import Cube, CubeLink, Embedding, Page, Turn
 from vault.models.index import WHOLE
+from vault.models.namespace import NAMED_OR_MOUNTED
 from vault.providers.ports import Matrix
 from vault.retrieval.queries import SHOWN
 from vault.scheduler.rules import Candidate, Memories, PastTurn
@@ -47,6 +48,7 @@ def load_memories(actor: Actor, persona_id: UUID, turns: Sequence[PastTurn], row
     found = rows.filter(state__in=SHOWN, is_indexed=True, deleted_at=None, is_quarantined=False)
     found = found.exclude(superseded_by__isnull=False, valid_to__isnull=False)
     found = found.exclude(id__in=Turn.objects.filter(model=EXTRACTIVE, answer_id__isnull=False).values("answer_id"))
+    own &= ~Q(namespace__kind__in=NAMED_OR_MOUNTED)  # of those, only what a turn found
     newest = list(found.filter(own).order_by("-id").values_list("id", flat=True)[:MOST_CANDIDATES])
     named = {cube_id for turn in turns for cube_id in (*turn.used, *turn.found)}
     wanted = found.filter(id__in=named.union(newest))

@@ -62,18 +62,20 @@ def test_turn_preloads_what_the_next_one_may_need(world: World, alice: Contract,
     assert 0 < by_id[facts[0]]["score"] <= 1
 
 
-def test_set_names_no_answer_and_nothing_of_another_persona(
+def test_set_names_no_answer_and_nothing_of_another_persona_or_what_a_search_must_name(
     world: World, alice: Contract, turns: str, facts: list[str]
 ) -> None:
     own = persona_of(world, "alice")
     other = alice.post("personas/", {"name": "Alpha"}).json["id"]
     secret = alice.add("Caroline hides a greyhound's key under the sofa.", persona=other)["id"]
+    assert alice.post("namespaces/", {"path": "/team/drafts", "kind": "expert"}).status == 201
+    pooled = alice.add("Caroline lends the greyhound a scarf.", namespace="/team/drafts")["id"]
     run_jobs()
     assert alice.post(turns, {"content": "Caroline is kind to the greyhound."}).status == 201
     run_jobs()
     found = {item["memory_id"] for item in working_set(alice, own)}
     assert facts[0] in found
-    assert secret not in found
+    assert found.isdisjoint({secret, pooled})
     shown = [alice.get(f"memories/{memory_id}/").json for memory_id in found]
     assert [memory["content"] for memory in shown if memory["speaker"] == "assistant"] == []
 
