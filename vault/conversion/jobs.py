@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from governance.jobs.kinds import JobCancelled, JobRun, Step
 from governance.jobs.registry import handler
 from governance.models import Persona
 from governance.personas.lookup import persona_locate, persona_target
-from governance.vocabulary import Permission, Topic, Weight
+from governance.vocabulary import Permission, Topic
 from vault.chat.rules import block_prompt
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.conversion.distillation import make_pairs, make_strangers
@@ -35,6 +36,7 @@ from vault.vocabulary import Composition, MemoryType, SemanticType, Sensitivity,
 READER = "conversion"
 TRAINED, EXAMINED, FAILED = "trained", "examined", ("failed", "cancelled")
 PAUSE = 1.0  # seconds between two questions about a training
+LONGEST = timedelta(hours=2)  # of a training with its examination, which take minutes for a page on a processor
 SENSITIVITIES = list(Sensitivity)  # from public to restricted
 
 
@@ -55,7 +57,7 @@ class MadePayload:
     pack_digest: str = ""
 
 
-@handler(Topic.FORM_BUILD, weight=Weight.BACKGROUND, permission=Permission.MEMORY_CREATE)
+@handler(Topic.FORM_BUILD, permission=Permission.MEMORY_CREATE, limit=LONGEST)
 def form_build(run: JobRun) -> Callable[[], Step]:
     """Build a cache, or train and examine an adapter. The engine is called, and the payload stored, outside any
     transaction.

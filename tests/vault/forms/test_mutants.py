@@ -15,7 +15,7 @@ from vault.forms import selectors
 from vault.forms.payloads import payload_name
 from vault.providers.registry import blob_store
 
-REGISTRATION = "@handler(Topic.FORM_BUILD, weight=Weight.BACKGROUND, permission=Permission.MEMORY_CREATE)\n"
+REGISTRATION = "@handler(Topic.FORM_BUILD, permission=Permission.MEMORY_CREATE, limit=LONGEST)\n"
 
 
 def count_usable(module: ModuleType, actor: Actor) -> int:
