@@ -20,6 +20,7 @@ FIELDS: dict[str, Promise] = {
     "format": _("Format"),
     "name": _("Name"),
     "kind": _("Kind"),
+    "namespace": _("Namespace"),
     "address": _("Address"),
     "secret": _("Secret of a webhook"),
     "member": _("Member"),
@@ -74,6 +75,11 @@ MESSAGES: dict[str, Promise] = {
         "Neither an assistant nor a persona of the key's member has this id or name."
     ),
     "several have this name: give the id": _("Several have this name: give the id."),
+    "no memories that you may read are there": _("It has no memories that you may read."),
+    "is needed": _("Fill it in."),
+    "reading steps come before the steps that change memories": _(
+        "Move it up: steps that read come before steps that change memories."
+    ),
     "a path such as /team/notes": _("Write a path such as /team/notes."),
     "letters, digits, dots, hyphens and underscores alone": _("Use letters, digits, dots, hyphens and underscores."),
 }

@@ -26,6 +26,7 @@ from governance.pages import First
 from governance.vocabulary import JobStatus, Permission
 from governance.web.job_words import STATUSES, cron_words, effect_words, kind_words, meaning_words
 from governance.web.pages import draw, post_page, safe_page, see_other
+from governance.web.setting_words import CHOICES
 
 if TYPE_CHECKING:
     from governance.models import Schedule
@@ -120,12 +121,18 @@ def describe_schedule(actor: Actor, row: "Schedule", counted: Counted | None = N
         row=row,
         name=kind_words(row.kind),
         meaning=meaning_words(row.kind),
-        when=cron_words(row.cron),
+        when=_describe_times(row),
         mark=mark,
         status=str(status),
         may_count=_may_count(actor, row.kind),
         counted=counted,
     )
+
+
+def _describe_times(row: "Schedule") -> str:
+    """Return the times of a schedule in words, with the event that starts it, too."""
+    event = CHOICES.get((row.kind, "on"), {}).get(row.settings.get("on") or "-")
+    return f"{cron_words(row.cron)} · {event}" if event else cron_words(row.cron)
 
 
 def _list_unscheduled(rows: "Sequence[Schedule]") -> list[tuple[str, str, str]]:

@@ -107,6 +107,19 @@ def forms_list(*, actor: Actor) -> list[FormView]:
         return _make_views(actor, list(_select_shown(rows).order_by("-id")))
 
 
+def form_parents(*, actor: Actor, form: FormView) -> list[CubeView]:
+    """Open the memories of a cache or adapter that the actor may read, in their order.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry?.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        readable = Cube.objects.visible_to(actor).filter(id__in=form.parents)
+        known = set(readable.values_list("id", flat=True))
+        ids = [cube_id for cube_id in form.parents if cube_id in known]
+        return cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False) if ids else []
+
+
 def form_get(*, actor: Actor, form_id: UUID) -> FormView:
     """Return a cache or adapter whose parents the actor may read. Raises Forbidden; NotFound."""
     authorize(actor, Permission.MEMORY_READ)

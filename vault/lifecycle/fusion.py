@@ -199,7 +199,7 @@ def _open_parents(actor: Actor, cube_ids: Collection[UUID], expected: VersionLis
         raise Invalid(errors=[FieldError("ids", f"2 to {MOST_FUSED} different ones")])
     for name in ("namespace", "persona", "subject"):
         if len({getattr(cube, f"{name}_id") for cube in cubes}) > 1:
-            raise Invalid(errors=[FieldError("ids", f"of one {name}: move or copy the others first")])
+            raise Invalid(errors=[FieldError("ids", f"must be of one {name}: move or copy the others first")])
     for cube in cubes:
         refuse_illegal(State(cube.state), State.MERGED, Cause.FUSION)
     views = cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_READ)

@@ -29,8 +29,9 @@ from vault.conversion.services import (
     conversion_request,
     namespace_memories,
 )
+from vault.cubes.selectors import CubeView
 from vault.forms.rules import Form
-from vault.forms.selectors import FormView, form_get, forms_list
+from vault.forms.selectors import FormView, form_get, form_parents, forms_list
 from vault.forms.services import FormChanges, form_approve, form_remove, form_update
 from vault.listing.selectors import paths_list
 from vault.namespaces.mounts import LONGEST_TASK
@@ -43,6 +44,14 @@ KINDS: dict[MemoryType, Promise] = {
     MemoryType.PARAMETER: gettext_lazy("Adapter"),
 }
 
+PARTS: dict[str, Promise] = {  # of an examination
+    "exact": gettext_lazy("facts"),
+    "paraphrases": gettext_lazy("paraphrases"),
+    "strangers": gettext_lazy("strangers"),
+    "general": gettext_lazy("general prompts"),
+    "perplexity": gettext_lazy("perplexity"),
+}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -53,6 +62,7 @@ class Row:
     state: str
     is_bad: bool
     persona: str
+    parents: Sequence[CubeView] = ()  # if the address asks for them
 
     @property
     def compositions(self) -> list[tuple[Composition, str]]:
@@ -84,7 +94,10 @@ class Row:
 
 @form_page
 def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """List caches and adapters. POST makes one of a namespace's memories, or tells its cost (`action` dry)."""
+    """List caches and adapters. POST makes one of a namespace's memories, or tells its cost (`action` dry).
+
+    `memories` in the address: the id of one whose memories are shown.
+    """
     authorize(actor, Permission.MEMORY_READ)
     if request.method != "POST":
         return _draw(request, actor)
@@ -170,7 +183,11 @@ def _draw(
 ) -> HttpResponseBase:
     personas = personas_list(actor=actor, pages=First(MOST_PERSONAS))
     names = {persona.id: persona.name for persona in personas}
-    rows = [_make_row(form, names) for form in forms_list(actor=actor)]
+    asked = request.GET.get("memories")
+    rows = [
+        _make_row(form, names, form_parents(actor=actor, form=form) if str(form.id) == asked else ())
+        for form in forms_list(actor=actor)
+    ]
     context = {
         "rows": rows,
         "saved_tokens": sum(row.form.saved_tokens for row in rows),
@@ -192,10 +209,10 @@ def _draw(
     return draw(request, "vault/forms/forms.html", context, status=status)
 
 
-def _make_row(form: FormView, names: dict[UUID, str]) -> Row:
+def _make_row(form: FormView, names: dict[UUID, str], parents: Sequence[CubeView]) -> Row:
     persona = names.get(form.persona_id, "") if form.persona_id else ""
     state, is_bad = _describe(form, persona)
-    return Row(form, KINDS[form.kind], state, is_bad, persona)
+    return Row(form, KINDS[form.kind], state, is_bad, persona, parents)
 
 
 def _describe(form: FormView, persona: str) -> tuple[str, bool]:
@@ -203,7 +220,8 @@ def _describe(form: FormView, persona: str) -> tuple[str, bool]:
     if form.is_stale:
         return _("Not used: one of its memories was changed. Make it anew."), True
     if form.misses:
-        return _("Not used: its examination misses the limits of %(parts)s.") % {"parts": ", ".join(form.misses)}, True
+        parts = ", ".join(str(PARTS.get(name, name)) for name in form.misses)
+        return _("Not used: its examination misses the limits of %(parts)s.") % {"parts": parts}, True
     if form.kind == MemoryType.PARAMETER and form.approved_at is None:
         return _("Waits for a person who approves it."), False
     if form.persona_id is None and not form.task:

@@ -123,6 +123,13 @@ FIELDS: dict[str, Callable[[], forms.Field]] = {
 }
 
 
+def argument_label(name: str) -> str:
+    """Return the label of an argument's field; its name if it has none."""
+    if name in FIELDS:
+        return str(FIELDS[name]().label)
+    return {"ids": _("Takes"), "op": _("Operation"), "layer": _("Layer"), "pack": _("Pack")}.get(name, name)
+
+
 class StepForm(PageForm):
     """A step. number: of the step, from 1; packs: ids and names of those that a step may build."""
 

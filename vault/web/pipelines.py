@@ -38,7 +38,7 @@ from vault.pipelines.services import (
     pipeline_update,
     pipelines_list,
 )
-from vault.web.pipeline_forms import ARGUMENTS, OPERATIONS, StepForm, move_up, remove_step
+from vault.web.pipeline_forms import ARGUMENTS, OPERATIONS, StepForm, argument_label, move_up, remove_step
 
 CHANGES = frozenset({"add", "up", "remove", "json"})  # actions that only change the form
 MOST_PACKS = 200  # to choose from
@@ -116,7 +116,7 @@ def pipeline_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _answer(request, actor, None)
     key = request.GET.get("example", "")
     name = str(EXAMPLE_WORDS[key][0]) if key in EXAMPLE_WORDS else ""
-    return _draw(request, actor, None, _open(request, actor, name, EXAMPLES.get(key, EXAMPLES["digest"])))
+    return _draw(request, actor, None, _open(request, actor, name, EXAMPLES.get(key, [{"op": "list"}])))
 
 
 @form_page
@@ -167,13 +167,13 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
 
 
 def _name_step(fault: Fault) -> Fault:
-    """Return the fault of an argument with the number of its step in words."""
+    """Return the fault of an argument with the number of its step and the label of its field."""
     first, _dot, rest = str(fault.label).partition(".")
     number, _dot, name = rest.partition(".")
     if first != "steps" or not number.isdigit():
         return fault
     label = _("Step %(number)s") % {"number": int(number) + 1}
-    return replace(fault, label=f"{label}, {name}" if name else label)
+    return replace(fault, label=f"{label}, {argument_label(name)}" if name else label)
 
 
 def _make_fault(failure: DomainError) -> Fault:

@@ -28,7 +28,7 @@ REASONS: dict[str, Promise] = {
     "profile": _("always: your profile"),
     "pinned": _("always: high priority"),
     "mounted": _("mounted"),
-    "recent": _("said just now"),
+    "recent": _("among the newest"),
     "results": _("found for the last question"),
     "topic": _("near the topic"),
     "beside": _("said beside what was used"),

@@ -1,5 +1,7 @@
 """The page Forms: what is a cache or an adapter, what it saves, and why it is used or not."""
 
+from html import unescape
+
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
@@ -41,7 +43,11 @@ def test_adapter_is_made_approved_mounted_and_erased_on_the_page(
     run_jobs()
     (form,) = olivia.get("forms/").json["results"]
     place = f"/forms/{form['id']}/change/"
-    assert "Waits for a person who approves it." in browser.get("/forms/").content.decode()
+    page = browser.get(f"/forms/?memories={form['id']}").content.decode()
+    assert "Waits for a person who approves it." in page
+    assert [olivia.get(f"memories/{parent}/").json["content"] in unescape(page) for parent in form["parents"]] == [
+        True
+    ] * 3
     for action in ({"action": "approve"}, {"action": "mount", "persona": persona_of(olivia)}, {"action": "pin"}):
         assert browser.post(place, action).status_code == 303
     found = olivia.get(f"forms/{form['id']}/").json
