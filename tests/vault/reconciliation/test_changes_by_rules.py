@@ -149,8 +149,9 @@ def test_correction_of_a_value_of_the_last_message_is_made_whole(
         replies = [alice.post("memories/", {"messages": messages_of(part), "session_id": whole}) for part in texts]
         reply = replies[-1].json
     (change,) = reply["superseded"]
-    texts = [alice.get(f"memories/{change[side]}/").json["content"] for side in ("id", "by")]
-    assert (texts, change["relation"]) == ([told, whole], "corrects")
+    shown = [alice.get(f"memories/{change[side]}/").json["content"] for side in ("id", "by")]
+    assert shown == [told, whole]
+    assert change["relation"] == "corrects"
 
 
 def messages_of(texts: list[str]) -> list[dict[str, str]]:
