@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from governance.database import release_connection
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import phrase
+from vault.cubes.rules import approximate_tokens
 from vault.endpoints.rules import Price, PricedModel
 from vault.forms.payloads import salt_of
-from vault.forms.rules import Form, FormChoice
+from vault.forms.rules import Form, FormChoice, FormReason
 from vault.forms.services import adapter_load, blocks_choose
 from vault.providers.ports import (
     ChatMessage,
@@ -106,9 +107,15 @@ def _use_of(plan: TurnPlan, answering: Answering) -> EngineUse:
 
 
 def _choose(plan: TurnPlan, answering: Answering, *, is_engine: bool) -> Answering:
-    """Choose the form of what is mounted: an adapter that knows all that was found, else each of the blocks."""
-    if plan.adapter is not None:
-        answering = replace(answering, adapter=adapter_load(plan.adapter, is_engine=is_engine))
+    """Choose the form of what is mounted: an adapter that knows what answers, else each of the blocks."""
+    if plan.adapter is not None and not plan.is_trained:
+        answering = replace(answering, adapter=FormChoice(Form.TEXT, FormReason.NOT_TRAINED))
+    elif plan.adapter is not None:
+        whole = sum(approximate_tokens(message.content) for message in plan.messages)
+        choice = adapter_load(
+            plan.adapter, is_engine=is_engine, prompt_tokens=whole, question_tokens=approximate_tokens(plan.asked)
+        )
+        answering = replace(answering, adapter=choice)
     if answering.has_adapter:
         return answering
     return replace(answering, blocks=blocks_choose(plan.blocks, is_engine=is_engine))

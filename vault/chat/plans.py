@@ -111,7 +111,8 @@ class TurnPlan:
     preloaded: tuple[Evidence, ...] = ()
     blocks: tuple[Block, ...] = ()  # mounted on the persona, the agent or the task, at the head of the prompt
     in_block: tuple[Evidence, ...] = ()
-    adapter: MountedAdapter | None = None  # that was trained on all memories that were found
+    adapter: MountedAdapter | None = None  # named for the question, or mounted
+    is_trained: bool = False  # the adapter knows what answers the question
 
     @cached_property
     def given(self) -> list[Evidence]:
@@ -198,6 +199,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     plan = _make_plan(actor, asked, content, list({hit.view.cube.id: hit for hit in listed}.values()))
     evidence = {memory.source: memory for memory in plan.evidence}
     stated, relations = _read_stated(actor, asked, reading, content, hits)
+    adapter = (asked.adapter or adapter_for_turn(actor=actor)) if asked.models and usable else None
     return replace(
         plan,
         evidence=tuple(evidence[str(hit.view.cube.id)] for hit in (*quoted, *others)),
@@ -205,7 +207,8 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         stable=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == STABLE),
         preloaded=tuple(evidence[str(item.view.cube.id)] for item in held if item.tier == WORKING),
         blocks=blocks,
-        adapter=_find_adapter(actor, asked, usable),
+        adapter=adapter,
+        is_trained=adapter is not None and adapter.covers(_collect_answering(actor, call.rewritten, usable)),
         in_block=tuple(evidence[str(item.view.cube.id)] for item in mounted),
         asked=call.rewritten,
         intent=call.intent,
@@ -354,12 +357,11 @@ def _load_blocks(actor: Actor, asked: TurnSettings, closed: AbstractSet[UUID]) -
     return tuple(block for block in blocks if not closed & set(block.form.parents))
 
 
-def _find_adapter(actor: Actor, asked: TurnSettings, usable: Sequence[Hit]) -> MountedAdapter | None:
-    """Return the named or mounted adapter, if all that was found for the question was trained into it."""
-    if not asked.models or not usable:
-        return None
-    adapter = asked.adapter or adapter_for_turn(actor=actor)
-    return adapter if adapter is not None and adapter.covers(_collect_ids(usable)) else None
+def _collect_answering(actor: Actor, question: str, usable: Sequence[Hit]) -> frozenset[UUID]:
+    """Return the memories that an answer without a model would quote; if there are none, all that were found."""
+    evidence = [_make_evidence(actor, marker, hit) for marker, hit in enumerate(usable)]
+    quoted = [usable[quote.marker] for quote in quotes(question, evidence, offers_nearest=False)]
+    return frozenset(_collect_ids(quoted or usable))
 
 
 def _hold(item: WorkingItem) -> Hit:

@@ -131,13 +131,17 @@ def _find_form(plan: TurnPlan, row: Retrieved, answering: Answering) -> tuple[UU
     for block, choice in zip(plan.blocks, answering.blocks, strict=False):  # quotes of memories have no choices
         if row.tier == BLOCK and row.memory_id in block.form.parents:
             return block.form.id, block.composition, choice
+    if plan.adapter is not None and answering.adapter and row.marker and plan.adapter.covers([row.memory_id]):
+        return plan.adapter.form.id, "", answering.adapter
     return None, "", None
 
 
 def _count_forms(plan: TurnPlan, answering: Answering) -> None:
     """Count the blocks that entered as caches, or an adapter in their place. Writes: MemoryForm …."""
     if plan.adapter is not None and answering.has_adapter:
-        form_count_use(plan.adapter.form.id, tokens=_count_tokens(plan), seconds=0.0)
+        choice = answering.adapter
+        saved = choice.text_seconds - choice.cache_seconds if choice else 0.0
+        form_count_use(plan.adapter.form.id, tokens=_count_tokens(plan), seconds=max(saved, 0.0))
     for block, choice in zip(plan.blocks, answering.blocks, strict=False):
         if choice.form is Form.CACHE:
             tokens = block.form.tokens

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from django.core.cache import cache
-
 from vault.chat.rules import Evidence, block_prompt
+from vault.forms.measured import measure_once
 from vault.providers.engines import EngineModel, InferenceEngine
 from vault.vocabulary import Composition
 
@@ -58,13 +57,12 @@ def model_quality(engine: InferenceEngine, model: EngineModel) -> dict[str, dict
     """
     if not model.is_movable:
         return {}
-    key = KEY.format(fingerprint=model.fingerprint)
-    found: dict[str, dict[str, float]] | None = cache.get(key)
-    if found is None:
+
+    def measure() -> dict[str, dict[str, float]]:
         measured = measure_quality(engine, MEASURED)
-        found = {str(choice): {"kl": row.kl, "same": row.same} for choice, row in measured.moved.items()}
-        cache.set(key, found, timeout=None)
-    return found
+        return {str(choice): {"kl": row.kl, "same": row.same} for choice, row in measured.moved.items()}
+
+    return measure_once(KEY.format(fingerprint=model.fingerprint), measure)
 
 
 def measure_quality(engine: InferenceEngine, memories: int, size: int = 1) -> Qualities:

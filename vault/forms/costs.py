@@ -2,8 +2,7 @@
 
 from dataclasses import asdict
 
-from django.core.cache import cache
-
+from vault.forms.measured import measure_once, read_measured
 from vault.forms.rules import Costs, fit_costs
 from vault.providers.engines import EngineModel, InferenceEngine
 
@@ -13,12 +12,15 @@ KEY = "forms:costs:{fingerprint}"
 
 def engine_costs(engine: InferenceEngine, model: EngineModel) -> Costs:
     """Return the costs of an engine's model; the first call measures for some seconds. Raises ProviderUnavailable."""
-    key = KEY.format(fingerprint=model.fingerprint)
-    if (known := cache.get(key)) is not None:
-        return Costs(**known)
-    costs = measure_costs(engine, model)
-    cache.set(key, asdict(costs), timeout=None)
-    return costs
+    return Costs(
+        **measure_once(KEY.format(fingerprint=model.fingerprint), lambda: asdict(measure_costs(engine, model)))
+    )
+
+
+def known_costs(model: EngineModel) -> Costs | None:
+    """Return the costs of a model if they were measured; nothing is measured."""
+    found = read_measured(KEY.format(fingerprint=model.fingerprint))
+    return Costs(**found) if found else None
 
 
 def measure_costs(engine: InferenceEngine, model: EngineModel) -> Costs:

@@ -24,6 +24,7 @@ class FormReason(StrEnum):
     OTHER_MODEL = "other_model"  # it was made for another model or precision
     NOT_LOADED = "not_loaded"  # the engine did not take it
     MOUNTED = "mounted"  # of an adapter
+    NOT_TRAINED = "not_trained"  # a memory that answers was not trained into the adapter
     MOVED = "moved"  # behind another block, with its keys rotated
 
 

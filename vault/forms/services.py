@@ -17,6 +17,7 @@ from vault.content.drafts import UNSET, Unset
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_purge
+from vault.forms.costs import known_costs
 from vault.forms.payloads import handle_of, payload_decode, payload_open, task_seal
 from vault.forms.rules import Form, FormChoice, FormReason, choose_form, choose_moved
 from vault.forms.selectors import Block, FormView, MountedAdapter, find_misses, form_get, select_usable
@@ -259,8 +260,11 @@ def is_engine_serving_adapters() -> bool:
     return runs_in is not None and Capability.ADAPTER_SERVE in runs_in.capabilities
 
 
-def adapter_load(adapter: MountedAdapter, *, is_engine: bool) -> FormChoice:
-    """Load an adapter into the engine, unless it is loaded. Outside any transaction. If that fails, text is chosen."""
+def adapter_load(adapter: MountedAdapter, *, is_engine: bool, prompt_tokens: int, question_tokens: int) -> FormChoice:
+    """Load an adapter into the engine, unless it is loaded. Outside any transaction. If that fails, text is chosen.
+
+    prompt_tokens, question_tokens: what is read without it and with it, for the estimated seconds to the first word.
+    """
     runs_in = engine() if is_engine and is_engine_serving_adapters() else None
     if runs_in is None:
         return TEXT_WITHOUT_ENGINE
@@ -276,7 +280,9 @@ def adapter_load(adapter: MountedAdapter, *, is_engine: bool) -> FormChoice:
             runs_in.load_adapter(adapter.handle, payload_decode(payload)[1])
     except (ProviderUnavailable, EngineBusy):
         return FormChoice(Form.TEXT, FormReason.NOT_LOADED)
-    return FormChoice(Form.ADAPTER, FormReason.MOUNTED)
+    costs = known_costs(model)
+    text, asked = (costs.text_seconds(prompt_tokens), costs.text_seconds(question_tokens)) if costs else (0.0, 0.0)
+    return FormChoice(Form.ADAPTER, FormReason.MOUNTED, round(text, 4), round(asked, 4))
 
 
 def form_count_use(form_id: UUID, *, tokens: int, seconds: float) -> None:

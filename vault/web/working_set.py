@@ -60,10 +60,11 @@ AS_ADAPTER = _("As an adapter, not in the prompt")
 FORM_REASONS: dict[str, Promise] = {
     FormReason.FASTER: _("mounted; the first word comes after %(cache)s s instead of %(text)s s as text"),
     FormReason.TEXT_IS_FASTER: _("mounted; as text it is as fast: %(text)s s, as a cache %(cache)s s"),
-    FormReason.NO_ENGINE: _("mounted; the model that answered can load no caches"),
-    FormReason.OTHER_MODEL: _("mounted; its cache was made for another model"),
-    FormReason.MOUNTED: _("all that was found was trained into an approved adapter"),
-    FormReason.NOT_LOADED: _("mounted; the engine did not take its cache"),
+    FormReason.NO_ENGINE: _("mounted; the model that answered can load no caches or adapters"),
+    FormReason.OTHER_MODEL: _("mounted; it was made for another model"),
+    FormReason.MOUNTED: _("what answers was trained into an approved adapter"),
+    FormReason.NOT_TRAINED: _("in an adapter, which was not trained on all that answers: everything was read as text"),
+    FormReason.NOT_LOADED: _("mounted; the engine did not take it"),
     FormReason.MOVED: _("%(composition)s; its part takes %(cache)s s instead of %(text)s s as text"),
 }
 COMPOSITIONS: dict[str, Promise] = {

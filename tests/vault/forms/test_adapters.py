@@ -72,11 +72,30 @@ def test_adapter_is_trained_examined_approved_mounted_and_asked(
     assert used_adapter(engine)
     assert engine.asked[-1]["messages"] == [{"role": "user", "content": QUESTION}]
     why = signed_in(world.olivia).get(f"/chat/{turn['conversation']}/turns/{turn['id']}/why/").content.decode()
-    assert "As an adapter, not in the prompt: all that was found was trained into an approved adapter" in why
-    assert olivia.get(f"forms/{form['id']}/").json["saved_tokens"] > 50
+    assert "As an adapter, not in the prompt: what answers was trained into an approved adapter" in why
+    used = olivia.get(f"forms/{form['id']}/").json
+    assert used["saved_tokens"] > 50
+    assert used["saved_seconds"] > 0
     assert olivia.patch(f"forms/{form['id']}/", {"persona": None}).status == 200
     ask(olivia)
     assert used_adapter(engine) == ""
+
+
+def test_adapter_answers_beside_what_does_not_answer_and_gives_way_to_what_does(
+    engine: EngineTwin, world: World, olivia: Contract
+) -> None:
+    engine.report = GOOD
+    mount(olivia, train(olivia, add_facts(olivia)))
+    olivia.add("The museum shop sells postcards.", namespace="/team")
+    run_jobs()
+    ask(olivia)
+    assert used_adapter(engine)
+    olivia.add("In winter the museum closes at five.", namespace="/team")
+    run_jobs()
+    turn = ask(olivia)
+    assert used_adapter(engine) == ""
+    why = signed_in(world.olivia).get(f"/chat/{turn['conversation']}/turns/{turn['id']}/why/").content.decode()
+    assert "which was not trained on all that answers" in why
 
 
 def test_restarted_engine_gets_the_adapter_at_its_next_use(engine: EngineTwin, olivia: Contract) -> None:
