@@ -67,17 +67,30 @@ def usage_take(actor: Actor, amounts: Mapping[Measure, int], recount: Recount) -
         Usage.objects.filter(id=row.id).update(used=row.used + wanted)
 
 
-def tokens_check(actor: Actor, recount: Recount) -> None:
-    """Check the token quotas before a model is called. Raises QuotaExceeded, with the time until the month ends."""
+def usage_check(actor: Actor, amounts: Mapping[Measure, int], recount: Recount) -> None:
+    """Refuse amounts that are beyond a quota, before work whose result would be lost. Counts nothing.
+
+    Raises QuotaExceeded, of tokens with the time until the month ends.
+    """
     policies = policies_active(actor)
-    limits = list(_limits(actor, policies, [Measure.MODEL_TOKENS]))
+    limits = list(_limits(actor, policies, amounts))
     if not limits:
         return
     with acting(actor):
         for limited in limits:
-            row, _ = _lock_usage(actor, policies, limited, recount)
-            if row.used >= limited.limit:
-                raise _exceeded_error(limited, row.used, retry_after=_until_next_month(database_now()))
+            row, fresh = _lock_usage(actor, policies, limited, recount)
+            wanted = amounts[limited.measure]
+            if row.used + wanted > limited.limit and not fresh:
+                _count(row, policies, limited, recount)
+            if row.used + wanted > limited.limit:
+                is_monthly = limited.measure is Measure.MODEL_TOKENS
+                until = _until_next_month(database_now()) if is_monthly else None
+                raise _exceeded_error(limited, row.used, retry_after=until)
+
+
+def tokens_check(actor: Actor, recount: Recount) -> None:
+    """Check the token quotas before a model is called. Raises QuotaExceeded."""
+    usage_check(actor, {Measure.MODEL_TOKENS: 1}, recount)
 
 
 def tokens_add(actor: Actor, tokens: int, recount: Recount) -> None:

@@ -14,8 +14,8 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid, TooLarge
 from governance.ids import uuid7
-from governance.policies.quotas import tokens_check
-from governance.vocabulary import Permission
+from governance.policies.quotas import usage_check
+from governance.vocabulary import Measure, Permission
 from vault.chat.commands import find_goal, hits_for_call
 from vault.chat.evidence import make_evidence
 from vault.chat.messages import is_statement, put_messages
@@ -74,6 +74,7 @@ from vault.retrieval.selectors import Hit, memories_search
 from vault.screening.screen import screen_drafts
 from vault.vocabulary import STATED, MessageRole, Source, SourceKind
 
+MESSAGES_OF_TURN = 2  # that become memories: the question and the answer
 CONSIDERED = 10  # memories an answer may rest on
 CONSIDERED_OF_LIST = 20  # where it asks for all of several
 DAYS_OF_WEEK = 7
@@ -543,13 +544,13 @@ def _quoted_first(actor: Actor, question: str, hits: Sequence[Hit], goal: Hit | 
 def question_admit(*, actor: Actor, asked: TurnSettings, content: str) -> str:
     """Return a question after the PII policy was applied.
 
-    content: 1..MAX_CONTENT_CHARACTERS characters. Raises Forbidden; Invalid; TooLarge; QuotaExceeded (no model tokens
-    are left this month); PiiRefused; PiiUnavailable.
+    content: 1..MAX_CONTENT_CHARACTERS characters. Raises Forbidden; Invalid; TooLarge; QuotaExceeded (a model would
+    answer, and no tokens or no memories are left); PiiRefused; PiiUnavailable.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     _check_content(content)
-    if asked.models:
-        tokens_check(actor, usage_count)
+    if asked.models:  # whose answer would be lost
+        usage_check(actor, {Measure.MODEL_TOKENS: 1, Measure.MEMORIES: MESSAGES_OF_TURN}, usage_count)
     draft = CubeDraft(content=content, speaker=MessageRole.USER, source=Source.CHAT)
     return screen_drafts(actor=actor, drafts=[draft])[0].content
 

@@ -50,6 +50,17 @@ def test_a_new_month_begins_with_nothing_used(
     assert alice.post(turns, {"content": QUESTION}).status == 201
 
 
+def test_without_room_for_its_answer_no_model_is_asked(
+    model: HTTPServer, olivia: Contract, alice: Contract, turns: str
+) -> None:
+    asked = answers_with(model, "A greyhound [1].")
+    set_quota(olivia, memories=1)
+    reply = alice.post(turns, {"content": QUESTION})
+    assert is_refused(reply)
+    assert "Retry-After" not in reply.headers
+    assert asked == []
+
+
 def test_answers_without_a_model_use_no_tokens(olivia: Contract, alice: Contract, turns: str) -> None:
     set_quota(olivia, model_tokens_per_month=0)
     assert alice.post(turns, {"content": QUESTION}).status == 201
