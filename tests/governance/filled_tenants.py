@@ -64,6 +64,7 @@ from vault.models import (
     PackRating,
     PackTrial,
     PackVersion,
+    PredictorCount,
     Summary,
     SyncLink,
 )
@@ -152,6 +153,9 @@ def _layers_fill(person: Person, canary: str) -> None:
     """A conversation whose pages leave the queue at once, and are distilled."""
     with acting(person.actor):
         persona_id = Persona.objects.get(member_id=person.member.id).id
+        PredictorCount.objects.create(
+            tenant_id=person.actor.tenant_id, persona_id=persona_id, predictor="recent", preloaded=2, used=1
+        )
     constants_set(actor=person.actor, persona_id=persona_id, values={"stm_pages": 1, "theta": -1, "tau": 0.5})
     told = [f"I love running with the {canary}.", "I enjoy cooking.", "Thanks!"]
     messages = [Message(role=MessageRole.USER, content=text) for text in told]
