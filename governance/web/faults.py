@@ -68,7 +68,6 @@ MESSAGES: dict[str, Promise] = {
     "syslog has none": _("Leave it empty: syslog has no secret."),
     "must be in the future": _("Choose a day in the future."),
     "a date such as 2027-01-31": _("Write a date, as in 2027-01-31."),
-    "choose a member": _("Choose a member."),
     "choose one at least": _("Choose at least one."),
     "paths such as /team/notes": _("Write paths such as /team/notes, one a line."),
     "no persona of this key's member, and no agent, has this id or name": _(

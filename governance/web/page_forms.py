@@ -44,12 +44,25 @@ class PageForm(forms.Form):
             self.blame(failure)
             return None
 
+    def is_done_by(self, service: Callable[[], object]) -> bool:
+        """Run a service with sent values that are valid; return whether it succeeded. Errors are at their fields."""
+        self.made_by(service)
+        return self.is_bound and not self.errors
+
     def blame_field(self, fault: FieldError) -> None:
         """Show an error at its field, or above the form if it has none."""
         last = fault.field.rpartition(".")[2]
         name = self.field_names.get(last, last)
         words = str(fault_texts([fault])[0].words)
         self.add_error(name if name in self.fields else None, words)
+
+
+class LinesInput(forms.Textarea):
+    """A text area with one value a line, and boxes of the same name to choose more."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
+        lines = (line.strip() for text in data.getlist(name) for line in text.splitlines())
+        return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
 def values_of(request: HttpRequest) -> QueryDict | None:
