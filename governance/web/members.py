@@ -1,9 +1,9 @@
 """Pages of members and invitations, for members who manage them."""
 
-from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from governance.actor import Actor
-from governance.errors import Conflict, FieldError, Invalid
+from governance.errors import FieldError, Invalid
 from governance.members.selectors import invitation_get, invitations_list, member_get, member_view, members_list
 from governance.members.services import (
     NewInvitation,
@@ -25,6 +25,7 @@ from governance.members.services import (
 from governance.pages import First
 from governance.tenants.services import sign_in_link_create
 from governance.vocabulary import RoleName
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, see_other
 from governance.web.undo import find_deed, put_message
 
@@ -38,20 +39,24 @@ ROLES: dict[RoleName, Promise] = {
 }
 
 
+class InvitationForm(PageForm):
+    """An address to invite."""
+
+    conflict_field = "email"
+
+    email = forms.EmailField(label=gettext_lazy("E-mail address"), max_length=254)
+    role = forms.TypedChoiceField(
+        label=gettext_lazy("Role"), choices=list(ROLES.items()), coerce=RoleName, initial=RoleName.VIEWER
+    )
+
+
 @form_page
 def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the members; POST invites an address."""
-    if request.method != "POST":
-        return _page(request, actor)
     deed = find_deed(request)
-    given = deed["fields"] if deed else request.POST
-    email, role = given.get("email", "")[:254], given.get("role", "")
-    try:
-        made = invitation_create(actor=actor, email=email, role=_role(role))
-    except (Invalid, Conflict) as failure:
-        context = {"fault": failure, "email": email, "chosen": role}
-        return _page(request, actor, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return _page(request, actor, _describe_invitation(made))
+    form = InvitationForm(deed["fields"] if deed else values_of(request))
+    made = form.made_by(lambda: invitation_create(actor=actor, **form.cleaned_data))
+    return _page(request, actor, _describe_invitation(made) if made else {"form": form})
 
 
 @post_page
@@ -100,19 +105,16 @@ def invitation_end(request: HttpRequest, actor: Actor, invitation_id: UUID) -> H
     return see_other(reverse("members"))
 
 
-def _page(
-    request: HttpRequest, actor: Actor, more: dict[str, Any] | None = None, *, status: int = HTTPStatus.OK
-) -> HttpResponseBase:
-    return draw(request, "governance/settings/members.html", {**_lists(actor), **(more or {})}, status=status)
-
-
-def _lists(actor: Actor) -> dict[str, Any]:
-    return {
+def _page(request: HttpRequest, actor: Actor, more: dict[str, Any]) -> HttpResponseBase:
+    context = {
         "members": members_list(actor=actor, pages=First(MOST)),
         "invitations": invitations_list(actor=actor, pages=First(MOST)),
-        "roles": list(RoleName),
+        "roles": ROLES.items(),
         "own_id": actor.member_id,
+        "form": InvitationForm(),
+        **more,
     }
+    return draw(request, "governance/settings/members.html", context, status=context["form"].status)
 
 
 def _describe_invitation(made: NewInvitation) -> dict[str, Any]:

@@ -14,9 +14,12 @@ Made = TypeVar("Made")
 
 
 class PageForm(forms.Form):
-    """A form of a page. field_names: those of the form for names in errors of services, where they differ."""
+    """A form of a page. field_names: those of the form for names in errors of services, where they differ;
+    conflict_field: that of errors without a field.
+    """
 
     field_names: ClassVar[Mapping[str, str]] = {}
+    conflict_field: ClassVar[str | None] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -28,11 +31,11 @@ class PageForm(forms.Form):
         return HTTPStatus.UNPROCESSABLE_ENTITY if self.errors else HTTPStatus.OK
 
     def blame(self, failure: DomainError) -> None:
-        """Show each error of a service at its field; an error without a field above the form."""
+        """Show each error of a service at its field, or above the form."""
         for fault in failure.errors:
             self.blame_field(fault)
         if not failure.errors:
-            self.add_error(None, failure.detail)
+            self.add_error(self.conflict_field, failure.detail)
 
     def made_by(self, service: Callable[[], Made]) -> Made | None:
         """Return the result of a service that uses valid values; None if they are not, with errors at their fields."""
