@@ -80,6 +80,7 @@ MESSAGES: dict[str, Promise] = {
         "Move it up: steps that read come before steps that change memories."
     ),
     "a path such as /team/notes": _("Write a path such as /team/notes."),
+    "1 to 200 printable characters": _("Write at most 200 visible characters."),
     "an https:// address is needed": _("Write the whole address, as in https://login.example.org."),
     "name the mail domains": _("Write domains such as example.org."),
     "is needed": _("Fill in this field."),

@@ -1,17 +1,17 @@
 """Pages of personas: the reader's own, and the tenant's agents."""
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict, Invalid
+from governance.errors import Conflict, DomainError
 from governance.personas.selectors import persona_show, personas_list
 from governance.personas.services import (
     LONGEST_NAME,
@@ -21,6 +21,7 @@ from governance.personas.services import (
     persona_remove,
 )
 from governance.vocabulary import PersonaKind
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, see_other
 from governance.web.pagination import NewestOf
 
@@ -30,18 +31,43 @@ if TYPE_CHECKING:
 PERSONAS = 50  # of one page
 
 
+class PersonaNameForm(PageForm):
+    """The name of a persona."""
+
+    name = forms.CharField(label=_("Name"), max_length=LONGEST_NAME)
+
+    def blame(self, failure: DomainError) -> None:
+        if isinstance(failure, NameInUse):
+            self.add_error("name", _("Memories of somebody else use this name. Choose another."))
+        elif isinstance(failure, Conflict):
+            self.add_error("name", _("You have a persona of this name."))
+        else:
+            super().blame(failure)
+
+
+class PersonaForm(PersonaNameForm):
+    """A persona to create."""
+
+    kind = forms.TypedChoiceField(
+        label=_("Kind"),
+        required=False,
+        choices=[(PersonaKind.USER, _("a part of me")), (PersonaKind.AGENT, _("an assistant for everybody"))],
+        coerce=PersonaKind,
+        empty_value=PersonaKind.USER,
+    )
+
+
 @form_page
 def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List personas; POST creates one."""
-    if request.method != "POST":
-        return _draw_list(request, actor)
-    kind = PersonaKind.AGENT if request.POST.get("kind") == PersonaKind.AGENT else PersonaKind.USER
-    name = request.POST.get("name", "").strip()
-    try:
-        persona_create(actor=actor, draft=PersonaDraft(name=name, kind=kind))
-    except (Invalid, Conflict) as failure:
-        return _draw_list(request, actor, name=name, fault=name_fault(failure))
-    return see_other(reverse("personas"))
+    form = PersonaForm(values_of(request))
+    if form.is_done_by(lambda: persona_create(actor=actor, draft=PersonaDraft(**form.cleaned_data))):
+        return see_other(reverse("personas"))
+    take = NewestOf(PERSONAS, request.GET.get("before", ""))
+    with acting(actor):
+        found: list[Persona] = personas_list(actor=actor, pages=take)
+        context = {"personas": found, "older": take.older, "form": form}
+        return draw(request, "governance/personas/list.html", context, status=form.status)
 
 
 @form_page
@@ -53,22 +79,3 @@ def persona_delete(request: HttpRequest, actor: Actor, persona_id: UUID) -> Http
             return see_other(reverse("personas"))
         known = persona_show(actor=actor, persona_id=persona_id)
     return draw(request, "governance/personas/delete.html", {"persona": known})
-
-
-def _draw_list(request: HttpRequest, actor: Actor, *, name: str = "", fault: str = "") -> HttpResponseBase:
-    take = NewestOf(PERSONAS, request.GET.get("before", ""))
-    with acting(actor):
-        found: list[Persona] = personas_list(actor=actor, pages=take)
-        context = {"personas": found, "older": take.older, "name": name, "fault": fault, "longest": LONGEST_NAME}
-        context["kind"] = request.POST.get("kind", "")
-        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
-        return draw(request, "governance/personas/list.html", context, status=status)
-
-
-def name_fault(failure: Invalid | Conflict) -> str:
-    """Return the reason why a name of a persona is refused, in words."""
-    if isinstance(failure, NameInUse):
-        return _("Memories of somebody else use this name. Choose another.")
-    if isinstance(failure, Conflict):
-        return _("You have a persona of this name.")
-    return _("Write a name of at most %(limit)s characters.") % {"limit": LONGEST_NAME}

@@ -114,7 +114,7 @@ def test_key_and_configuration_connect_a_host_by_mcp(page: Page, server: Running
     address = re.search(r"http://\S+/mcp/", page.locator("#host-claude_code, [id^=host-]").first.inner_text())
     assert address is not None
     page.get_by_role("link", name="New key").click()
-    page.locator("#name").fill("desk")
+    page.get_by_label("Name", exact=True).fill("desk")
     for scope in ("memories:read", "memories:write"):
         page.locator(f"input[name=scopes][value='{scope}']").check()
     page.get_by_role("button", name="Make the key").click()

@@ -1,7 +1,6 @@
 """Pages of people: everything about a persona in one place, and who read the memories of a persona or data subject."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -15,7 +14,7 @@ from governance.access.grants.selectors import GrantFilter, grants_list
 from governance.actor import Actor
 from governance.audit.reading.selectors import ReaderLine, names_of, readers_list
 from governance.database import acting
-from governance.errors import Conflict, Invalid
+from governance.errors import Invalid
 from governance.object_names import Name
 from governance.pages import First
 from governance.personas.lookup import persona_target
@@ -23,9 +22,10 @@ from governance.personas.selectors import persona_get, persona_show
 from governance.personas.services import LONGEST_NAME, PersonaChanges, persona_update
 from governance.vocabulary import GranteeKind, Permission, PrincipalKind
 from governance.web.grant_lines import describe_grants
+from governance.web.page_forms import values_of
 from governance.web.pages import draw, form_page, safe_page, see_other
 from governance.web.pagination import NewestMerged
-from governance.web.personas import name_fault
+from governance.web.personas import PersonaNameForm
 from vault.layers.persona import profile_get, traits_list
 from vault.layers.selectors import streams_list
 from vault.listing.selectors import MemoryPage
@@ -63,16 +63,14 @@ def _find_subject(actor: Actor, reference: str) -> SubjectLine | None:
 def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """Show everything about a persona; POST renames it."""
     known = persona_show(actor=actor, persona_id=persona_id)
-    context: dict[str, Any] = {"persona": known, "name": known.name, "longest": LONGEST_NAME}
-    status = HTTPStatus.OK
-    if request.method == "POST":
-        name = request.POST.get("name", "").strip()
-        try:
-            persona_update(actor=actor, persona_id=persona_id, changes=PersonaChanges(name=name))
-            return see_other(reverse("persona", args=[persona_id]))
-        except (Invalid, Conflict) as failure:
-            context |= {"name": name, "fault": name_fault(failure)}
-            status = HTTPStatus.UNPROCESSABLE_ENTITY
+    form = PersonaNameForm(values_of(request), initial={"name": known.name})
+    if form.is_done_by(
+        lambda: persona_update(
+            actor=actor, persona_id=persona_id, changes=PersonaChanges(name=form.cleaned_data["name"])
+        )
+    ):
+        return see_other(reverse("persona", args=[persona_id]))
+    context: dict[str, Any] = {"persona": known, "form": form}
     with acting(actor):
         if is_allowed(actor, Permission.MEMORY_READ):
             context |= memories_context(actor, PersonKind.PERSONA, persona_id)
@@ -86,7 +84,7 @@ def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
             held = grants_list(actor=actor, wanted=to_persona, pages=NewestMerged(GRANTS, ""))
             context["held_grants"] = describe_grants(actor, held)
         context["subject"] = _find_subject(actor, known.name)
-        return draw(request, "vault/people/persona.html", context, status=status)
+        return draw(request, "vault/people/persona.html", context, status=form.status)
 
 
 @safe_page
