@@ -1,12 +1,11 @@
 """A person's own account: password, second factor, sessions, organisations."""
 
-from http import HTTPStatus
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.accounts.browser_sessions import session_revoke, session_switch, sessions_revoke_others
@@ -16,7 +15,6 @@ from governance.accounts.factors import (
     factor_get,
     recovery_codes_renew,
     second_factor_add,
-    second_factor_pass,
     second_factor_picture,
     second_factor_remove,
     second_factor_secret,
@@ -31,9 +29,11 @@ from governance.accounts.selectors import (
     require_proved_address,
     sessions_list,
 )
-from governance.errors import Invalid
+from governance.tenants.selectors import me_get
+from governance.web.account_forms import CodeForm, NameForm, PasswordForm, TimeZoneForm
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, go, person_page, see_other, wants_part
-from governance.web.sessions import client_address, client_zone, mark_strong, request_id, sign_in
+from governance.web.sessions import client_zone, mark_strong, sign_in
 from governance.web.zones import ZONES
 
 SECRET = "second_factor_secret"  # in the sealed session, until a code of it was seen
@@ -48,13 +48,9 @@ def account(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 @require_POST
 @person_page
 def password(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    try:
-        password_set(person=person, current=request.POST.get("current", ""), new=request.POST.get("new", ""))
-    except Invalid as failure:
-        faults: dict[str, list[str]] = {}
-        for fault in failure.errors:
-            faults.setdefault(fault.field, []).append(fault.message)
-        return _account(request, person, {"faults": faults}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    form = PasswordForm(request.POST)
+    if not form.is_done_by(lambda: password_set(person=person, **form.cleaned_data)):
+        return _account(request, person, {"password_form": form})
     request.session.cycle_key()
     return see_other(f"{reverse('account')}?changed=password")
 
@@ -63,24 +59,18 @@ def password(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 @person_page
 def display_name(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     """Set the name by which others see the person."""
-    wanted = request.POST.get("name", "")
-    try:
-        display_name_set(person=person, name=wanted)
-    except Invalid:
-        more = {"name": wanted, "name_wrong": True}
-        return _account(request, person, more, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    form = NameForm(request.POST)
+    if not form.is_done_by(lambda: display_name_set(person=person, **form.cleaned_data)):
+        return _account(request, person, {"name_form": form})
     return see_other(f"{reverse('account')}?changed=name")
 
 
 @require_POST
 @person_page
 def time_zone(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    wanted = request.POST.get("timezone", "").strip()
-    try:
-        time_zone_set(person=person, timezone=wanted)
-    except Invalid:
-        more = {"timezone": wanted, "timezone_wrong": True}
-        return _account(request, person, more, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    form = TimeZoneForm(request.POST)
+    if not form.is_done_by(lambda: time_zone_set(person=person, **form.cleaned_data)):
+        return _account(request, person, {"zone_form": form})
     return see_other(f"{reverse('account')}?changed=timezone")
 
 
@@ -98,30 +88,27 @@ def second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     """Show the second factor or its set-up; ask for a code if the session began without one."""
     require_proved_address(person)
     active = factor_get(person=person).active
-    if request.method != "POST":
-        if active and person.strong:
-            return see_other(reverse("account"))
-        return _second_factor_page(request, person) if active else _set_up_page(request, person)
+    if request.method != "POST" and active and person.strong:
+        return see_other(reverse("account"))
     return _check_second_factor(request, person) if active else _set_up(request, person)
 
 
 @require_POST
 @person_page
 def second_factor_end(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    try:
-        second_factor_remove(person=person, code=request.POST.get("code", "")[:40])
-    except Invalid:
-        return _account(request, person, {"code_wrong": True}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    form = CodeForm(request.POST)
+    if not form.is_done_by(lambda: second_factor_remove(person=person, **form.cleaned_data)):
+        return _account(request, person, {"code_form": form})
     return see_other(f"{reverse('account')}?changed=factor")
 
 
 @require_POST
 @person_page
 def recovery_codes(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    try:
-        codes = recovery_codes_renew(person=person, code=request.POST.get("code", "")[:40])
-    except Invalid:
-        return _account(request, person, {"code_wrong": True}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    form = CodeForm(request.POST)
+    codes = form.made_by(lambda: recovery_codes_renew(person=person, **form.cleaned_data))
+    if codes is None:
+        return _account(request, person, {"code_form": form})
     return draw(request, "governance/account/codes.html", {"codes": codes})
 
 
@@ -165,10 +152,16 @@ def organisations(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     return draw(request, template, {"places": places, "here": person.actor.tenant_id})
 
 
-def _account(
-    request: HttpRequest, person: SignedIn, more: dict[str, Any] | None = None, *, status: int = HTTPStatus.OK
-) -> HttpResponseBase:
+def _account(request: HttpRequest, person: SignedIn, sent: dict[str, PageForm] | None = None) -> HttpResponseBase:
+    """Draw the page with its forms; sent: the one that has errors."""
     is_proved = manages_person(person)
+    forms: dict[str, PageForm] = {
+        "password_form": PasswordForm(),
+        "code_form": CodeForm(),
+        "name_form": NameForm(initial={"name": me_get(actor=person.actor).display_name}),
+        "zone_form": TimeZoneForm(initial={"timezone": person.timezone}),
+        **(sent or {}),
+    }
     context = {
         "person": person,
         "is_proved": is_proved,
@@ -181,9 +174,9 @@ def _account(
         "zones": ZONES,
         "browser_zone": client_zone(request),
         "is_digest_wanted": is_digest_wanted(person=person),
-        **(more or {}),
+        **forms,
     }
-    return draw(request, "governance/account/account.html", context, status=status)
+    return draw(request, "governance/account/account.html", context, status=max(form.status for form in forms.values()))
 
 
 def _sessions(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
@@ -192,45 +185,28 @@ def _sessions(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     return draw(request, "governance/account/_sessions.html", {"sessions": sessions_list(person=person)})
 
 
-def _set_up_page(
-    request: HttpRequest, person: SignedIn, *, wrong: bool = False, status: int = HTTPStatus.OK
-) -> HttpResponseBase:
-    secret = request.session.setdefault(SECRET, second_factor_secret())
-    picture = second_factor_picture(email=person_email(person=person), secret=secret)
-    context = {"secret": secret, "picture": picture, "wrong": wrong, "person": person}
-    return draw(request, "governance/account/second_factor.html", context, status=status)
-
-
 def _set_up(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     secret = request.session.get(SECRET)
-    if not secret:
+    if request.method == "POST" and not secret:
         return see_other(reverse("second_factor"))
-    try:
-        codes = second_factor_add(person=person, secret=secret, code=request.POST.get("code", "")[:40])
-    except Invalid:
-        return _set_up_page(request, person, wrong=True, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    secret = request.session.setdefault(SECRET, secret or second_factor_secret())
+    form = CodeForm(values_of(request))
+    form.fields["code"].label = _("Code that the app shows now")
+    codes = form.made_by(lambda: second_factor_add(person=person, secret=secret, **form.cleaned_data))
+    if codes is None:
+        picture = second_factor_picture(email=person_email(person=person), secret=secret)
+        context = {"secret": secret, "picture": picture, "form": form, "person": person}
+        return draw(request, "governance/account/second_factor.html", context, status=form.status)
     del request.session[SECRET]
     mark_strong(request)
     return draw(request, "governance/account/codes.html", {"codes": codes})
 
 
-def _second_factor_page(
-    request: HttpRequest, person: SignedIn, *, wrong: bool = False, status: int = HTTPStatus.OK
-) -> HttpResponseBase:
-    return draw(request, "governance/account/second_factor_code.html", {"wrong": wrong}, status=status)
-
-
 def _check_second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     first = FirstFactor(user_id=person.user_id, bound_to=person.bound_to, way=Way.PASSWORD)
-    try:
-        second_factor_pass(
-            first=first,
-            code=request.POST.get("code", "")[:40],
-            request_id=request_id(request),
-            address=client_address(request),
-        )
-    except Invalid:
-        return _second_factor_page(request, person, wrong=True, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    form = CodeForm(values_of(request))
+    if not form.is_done_by(lambda: form.pass_second_factor(request, first)):
+        return draw(request, "governance/account/second_factor_code.html", {"form": form}, status=form.status)
     mark_strong(request)
     return see_other(reverse("home"))
 

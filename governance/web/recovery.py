@@ -16,8 +16,10 @@ from governance.accounts.passwords import (
 )
 from governance.accounts.rules import FirstFactor, Way
 from governance.accounts.selectors import email_has_password, member_user
-from governance.errors import Invalid, NotFound
+from governance.errors import NotFound
 from governance.members.services import Invited, invitation_accept, invitation_by_token
+from governance.web.account_forms import NewPasswordForm
+from governance.web.page_forms import values_of
 from governance.web.pages import answer_errors, draw
 from governance.web.sessions import client_address, request_id
 from governance.web.views import proceed
@@ -51,18 +53,17 @@ def reset(request: HttpRequest, token: str) -> HttpResponseBase:
 
 def _reset(request: HttpRequest, token: str) -> HttpResponseBase:
     reset_find(token)
-    if request.method != "POST":
-        return draw(request, "governance/reset.html")
-    try:
-        first = password_reset_use(
+    form = NewPasswordForm(values_of(request))
+    first = form.made_by(
+        lambda: password_reset_use(
             token=token,
-            new=request.POST.get("new", ""),
+            new=form.cleaned_data["new"],
             request_id=request_id(request),
             address=client_address(request),
         )
-    except Invalid as failure:
-        context = {"faults": [fault.message for fault in failure.errors]}
-        return draw(request, "governance/reset.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    )
+    if first is None:
+        return draw(request, "governance/reset.html", {"form": form}, status=form.status)
     return proceed(request, first)
 
 
@@ -85,17 +86,13 @@ def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
 def _invitation(request: HttpRequest, token: str) -> HttpResponseBase:
     invited = invitation_by_token(token=token)
     needs_password = invited.proves_address and not email_has_password(invited.email)
-    context: dict[str, object] = {"invited": invited, "needs_password": needs_password}
-    if request.method != "POST":
-        return draw(request, "governance/invitation.html", context)
-    new = request.POST.get("new", "")
-    if needs_password:
-        try:
-            password_check(new)
-        except Invalid as failure:
-            context["faults"] = [fault.message for fault in failure.errors]
-            return draw(request, "governance/invitation.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return proceed(request, _accept(request, invited, token, new))
+    form = NewPasswordForm(values_of(request))
+    if request.method != "POST" or (
+        needs_password and not form.is_done_by(lambda: password_check(form.cleaned_data["new"]))
+    ):
+        context = {"invited": invited, "needs_password": needs_password, "form": form}
+        return draw(request, "governance/invitation.html", context, status=form.status)
+    return proceed(request, _accept(request, invited, token, request.POST.get("new", "")))
 
 
 def _accept(request: HttpRequest, invited: Invited, token: str, new: str) -> FirstFactor:

@@ -2,25 +2,29 @@
 
 from http import HTTPStatus
 
+from django import forms
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.accounts.browser_sessions import session_begin, session_end
-from governance.accounts.factors import second_factor_is_due, second_factor_pass
+from governance.accounts.factors import second_factor_is_due
 from governance.accounts.identities import provider_of
 from governance.accounts.passwords import password_sign_in
 from governance.accounts.rules import FirstFactor, SignedIn, Way
 from governance.accounts.selectors import Organisation, member_user, organisations_of
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
+from governance.errors import Forbidden, NotFound, TooManyAttempts, Unauthenticated
 from governance.personas.selectors import persona_show
 from governance.policies.purposes import list_purposes
 from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
+from governance.web.account_forms import CodeForm
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import answer_errors, draw, form_page, person_page, post_page, safe_page, see_other
 from governance.web.pagination import uuid_or_none
 from governance.web.return_page import is_here, next_forget, next_keep, next_page
@@ -40,7 +44,22 @@ from governance.web.sessions import (
 )
 from governance.web.trusted_browser import browser_trust, find_trusted_browser
 
-LONGEST_PURPOSE = 200
+
+class PurposeForm(PageForm):
+    """The purpose of a browser."""
+
+    purpose = forms.CharField(
+        label=_("Purpose"),
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"list": "purposes-known", "autofocus": True}),
+    )
+
+    def clean_purpose(self) -> str:
+        purpose = str(self.cleaned_data["purpose"])
+        if not purpose.isprintable():
+            raise forms.ValidationError(_("Use visible characters only."))
+        return purpose
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -115,18 +134,10 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
 @answer_errors
 def sign_in_code(request: HttpRequest) -> HttpResponseBase:
     """Ask for the second factor after the first."""
-    first, _ = first_factor_pending(request)
-    if request.method != "POST":
-        return draw(request, "governance/sign_in_code.html")
-    try:
-        second_factor_pass(
-            first=first,
-            code=request.POST.get("code", "")[:40],
-            request_id=request_id(request),
-            address=client_address(request),
-        )
-    except Invalid:
-        return draw(request, "governance/sign_in_code.html", {"wrong": True}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    first, _strong = first_factor_pending(request)
+    form = CodeForm(values_of(request))
+    if not form.is_done_by(lambda: form.pass_second_factor(request, first)):
+        return draw(request, "governance/sign_in_code.html", {"form": form}, status=form.status)
     return choose(request, first, strong=True)
 
 
@@ -199,15 +210,12 @@ def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
 @form_page
 def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Set the purpose of this browser: memories bound to other purposes are not shown."""
-    if request.method == "POST":
-        stated = request.POST.get("purpose", "").strip()
-        if len(stated) > LONGEST_PURPOSE or not (stated.isprintable() or not stated):
-            context = {"purpose": stated[:LONGEST_PURPOSE], "known": list_purposes(actor), "longest": LONGEST_PURPOSE}
-            return draw(request, "governance/purpose.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-        request.session[PURPOSE] = stated
-        return see_other(_next_page(request) or reverse("purpose"))
-    known = {"purpose": actor.context.purpose, "known": list_purposes(actor), "longest": LONGEST_PURPOSE}
-    return draw(request, "governance/purpose.html", known)
+    form = PurposeForm(values_of(request), initial={"purpose": actor.context.purpose})
+    if not form.is_valid():
+        context = {"form": form, "known": list_purposes(actor)}
+        return draw(request, "governance/purpose.html", context, status=form.status)
+    request.session[PURPOSE] = form.cleaned_data["purpose"]
+    return see_other(_next_page(request) or reverse("purpose"))
 
 
 @post_page
