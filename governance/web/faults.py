@@ -85,6 +85,7 @@ MESSAGES: dict[str, Promise] = {
     "a line of 1 to 200 characters": _("Write a name in one line that no other member has."),
     "this is not your current password": _("This is not your current password."),
     "this code is wrong, or was used already": _("This code is wrong, or was used already."),
+    "1 to 200 characters are needed": _("Write at most 200 visible characters."),
     "an https:// address is needed": _("Write the whole address, as in https://login.example.org."),
     "name the mail domains": _("Write domains such as example.org."),
     "is needed": _("Fill in this field."),

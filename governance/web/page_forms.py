@@ -1,11 +1,15 @@
 """The base of the forms on pages: inputs in the style of the pages, and errors of services at their fields."""
 
+import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 
 from django import forms
+from django.core.validators import RegexValidator
 from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from governance.errors import Conflict, DomainError, FieldError, Invalid
 from governance.web.faults import fault_texts
@@ -58,6 +62,18 @@ class PageForm(forms.Form):
         name = self.field_names.get(last, last)
         words = str(fault_texts([fault])[0].words)
         self.add_error(name if name in self.fields else None, words)
+
+
+class ConfirmationForm(PageForm):
+    """A word that is typed to confirm. name: of the field."""
+
+    def __init__(self, data: Mapping[str, Any] | None = None, *, name: str, word: str) -> None:
+        super().__init__(data)
+        words = gettext("Type “%(word)s” to confirm.") % {"word": word}
+        typed = forms.CharField(label=words, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+        typed.validators.append(RegexValidator(rf"\A{re.escape(word)}\Z", _("This is another name.")))
+        self.fields[name] = typed
+        style_fields(self)
 
 
 class LinesInput(forms.Textarea):

@@ -19,6 +19,7 @@ from governance.errors import Conflict, Invalid
 from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
+from governance.web.page_forms import ConfirmationForm, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import NewestOf, uuid_or_none
 from vault.chat.selectors import conversations_list
@@ -160,17 +161,16 @@ def end(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRespon
     """GET counts the memories to remove; POST removes the subscription if the name of the pack is typed."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
     authorize(actor, Permission.STORE_MANAGE)
-    typed = request.POST.get("name", "").strip()
-    if request.method == "POST" and typed == view.row.name:
+    form = ConfirmationForm(values_of(request), name="name", word=view.row.name)
+    if form.is_valid():
         subscription_end(actor=actor, subscription_id=subscription_id)
         return _redirect_back(subscription_id)
     context = {
         "shown": make_shown_agreement(view),
         "installed": installed_get(actor=actor, subscription_id=subscription_id),
-        "typed": typed,
-        "is_faulty": request.method == "POST",
+        "form": form,
     }
-    return draw(request, "vault/store/end.html", context, status=_response_status(context["is_faulty"]))
+    return draw(request, "vault/store/end.html", context, status=form.status)
 
 
 def _draw_page(

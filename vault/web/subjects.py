@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -21,6 +22,7 @@ from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES as JOB_STATUSES
 from governance.web.job_words import error_words, kind_words
+from governance.web.page_forms import ConfirmationForm, PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from vault.listing.queries import MemoryQuery
@@ -86,19 +88,23 @@ class ShownJob:
         return self.view.status in OPEN
 
 
+class SubjectForm(PageForm):
+    """A data subject to name."""
+
+    reference = forms.CharField(
+        label=gettext_lazy("Your reference for the person"),
+        max_length=LONGEST_REFERENCE,
+        help_text=gettext_lazy("A customer number, for instance. It is stored sealed."),
+    )
+
+
 @form_page
 def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET lists the data subjects of the tenant, or the one with `reference`; POST creates one."""
     authorize(actor, Permission.SUBJECT_MANAGE)
-    if request.method != "POST":
-        return _draw_list(request, actor)
-    reference = request.POST.get("reference", "").strip()
-    try:
-        made = subject_create(actor=actor, reference=reference)
-    except Invalid:
-        fault = _("Give a reference of 1 to %(limit)s characters.") % {"limit": LONGEST_REFERENCE}
-        return _draw_list(request, actor, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return see_other(reverse("subject", args=[made]))
+    form = SubjectForm(values_of(request))
+    made = form.made_by(lambda: subject_create(actor=actor, **form.cleaned_data))
+    return see_other(reverse("subject", args=[made])) if made else _draw_list(request, actor, form)
 
 
 @safe_page
@@ -114,7 +120,7 @@ def assign(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponse
         subject_assign(actor=actor, subject_id=subject_id, cube_ids=chosen)
     except Invalid:
         fault = _("Choose the memories that are about this person.")
-        return _draw_subject(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_subject(request, actor, subject_id, fault=fault)
     return see_other(reverse("subject", args=[subject_id]))
 
 
@@ -137,9 +143,9 @@ def export_file(request: HttpRequest, actor: Actor, subject_id: UUID, job_id: UU
 def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
     """Start the erasure. The reader confirms by typing the reference, or for a partly erased subject a given word."""
     line = subject_get(actor=actor, subject_id=subject_id)
-    if request.POST.get("confirmation", "").strip() != _confirmation(line):
-        fault = _("Type “%(word)s” to confirm.") % {"word": _confirmation(line)}
-        return _draw_subject(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    form = _confirmation(line, request)
+    if not form.is_valid():
+        return _draw_subject(request, actor, subject_id, form=form)
     subject_erase(actor=actor, subject_id=subject_id)
     return see_other(reverse("subject", args=[subject_id]))
 
@@ -158,11 +164,11 @@ def receipt(request: HttpRequest, actor: Actor, subject_id: UUID, receipt_id: UU
     )
 
 
-def _confirmation(line: SubjectLine) -> str:
-    return line.reference
+def _confirmation(line: SubjectLine, request: HttpRequest | None = None) -> ConfirmationForm:
+    return ConfirmationForm(values_of(request) if request else None, name="confirmation", word=line.reference)
 
 
-def _draw_list(request: HttpRequest, actor: Actor, *, fault: str = "", status: int = HTTPStatus.OK) -> HttpResponseBase:
+def _draw_list(request: HttpRequest, actor: Actor, form: SubjectForm) -> HttpResponseBase:
     take = Newest(size=SUBJECTS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     wanted = request.GET.get("reference", "").strip()
     found = subjects_list(actor=actor, pages=take, reference=wanted)
@@ -170,15 +176,14 @@ def _draw_list(request: HttpRequest, actor: Actor, *, fault: str = "", status: i
         "subjects": [_make_shown_subject(line) for line in found],
         "older": take.older,
         "wanted": wanted,
-        "given": request.POST.get("reference", ""),
-        "fault": fault,
+        "form": form,
         "longest": LONGEST_REFERENCE,
     }
-    return draw(request, "vault/subjects/subjects.html", context, status=status)
+    return draw(request, "vault/subjects/subjects.html", context, status=form.status)
 
 
 def _draw_subject(
-    request: HttpRequest, actor: Actor, subject_id: UUID, *, fault: str = "", status: int = HTTPStatus.OK
+    request: HttpRequest, actor: Actor, subject_id: UUID, *, form: PageForm | None = None, fault: str = ""
 ) -> HttpResponseBase:
     shown = _make_shown_subject(subject_get(actor=actor, subject_id=subject_id))
     jobs = list(_make_shown_jobs(subject_jobs(actor=actor, subject_id=subject_id)))
@@ -189,16 +194,17 @@ def _draw_subject(
         "here": reverse("subject", args=[subject_id]),
         "fault": fault,
     }
-    if wants_part(request) and not fault:
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form or fault else HTTPStatus.OK
+    if wants_part(request) and status == HTTPStatus.OK:
         return draw(request, "vault/subjects/_jobs.html", context)
-    text = request.GET.get("q", "").strip()
+    text = (request.POST or request.GET).get("q", "").strip()
     if not shown.is_erased and is_allowed(actor, Permission.MEMORY_READ):
         context |= memories_context(actor, PersonKind.SUBJECT, subject_id)
     context |= {
         "preview": None if shown.is_erased else erasure_preview(actor=actor, subject_id=subject_id),
         "text": text,
         "rows": _find_matches(actor, text) if shown.is_active else [],
-        "word": _confirmation(shown.line),
+        "form": form or _confirmation(shown.line),
     }
     return draw(request, "vault/subjects/subject.html", context, status=status)
 
