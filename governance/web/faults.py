@@ -86,6 +86,8 @@ MESSAGES: dict[str, Promise] = {
     "this is not your current password": _("This is not your current password."),
     "this code is wrong, or was used already": _("This code is wrong, or was used already."),
     "1 to 200 characters are needed": _("Write at most 200 visible characters."),
+    "there is no such memory": _("There is no memory with this id."),
+    "name one of memory_id, filters and subject": _("Fill in just one: a memory, a data subject or a query."),
     "an https:// address is needed": _("Write the whole address, as in https://login.example.org."),
     "name the mail domains": _("Write domains such as example.org."),
     "is needed": _("Fill in this field."),

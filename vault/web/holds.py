@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, QueryDict
+from django import forms
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -16,9 +16,10 @@ from django.utils.translation import gettext_lazy
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import FieldError, Forbidden, Invalid, NotFound
+from governance.errors import FieldError, Forbidden, NotFound
 from governance.object_names import Name, ids_in, names_find
 from governance.vocabulary import Permission
+from governance.web.page_forms import PageForm
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from vault.cubes.lookup import cube_target
@@ -63,8 +64,93 @@ MARKS = {
     HoldStatus.RELEASING: "state-waiting",
     HoldStatus.RELEASED: "state-archived",
 }
-NO_QUERY = "filters as text"  # name of a form field that the API does not have
 UNHELD = Keeping(freezes=(), legal=False)
+
+
+class FreezeForm(PageForm):
+    """The reason of a freeze."""
+
+    reason = forms.CharField(
+        label=gettext_lazy("Freeze this memory: why?"),
+        max_length=LONGEST_REASON,
+        error_messages={"required": gettext_lazy("Say why.")},
+    )
+
+
+class HoldForm(PageForm):
+    """A hold; the fields of one kind of hold are filled in. q: the search for the memory to hold."""
+
+    over = forms.ChoiceField(choices=list(OVER.items()), required=False, widget=forms.HiddenInput())
+    q = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput())
+    memory_id = forms.UUIDField(
+        required=False,
+        widget=forms.HiddenInput(),
+        error_messages={"invalid": gettext_lazy("There is no memory with this id.")},
+    )
+    namespace = forms.CharField(
+        label=gettext_lazy("Namespace"),
+        required=False,
+        help_text=gettext_lazy("Without those below."),
+        widget=forms.Select(),
+    )
+    tag = forms.CharField(label=gettext_lazy("Tag"), required=False, max_length=100)
+    filters = forms.CharField(
+        label=gettext_lazy("Or a query as the API takes it"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": '{"tags": "case-17"}'}),
+    )
+    subject = forms.CharField(
+        label=gettext_lazy("Your reference for the person"),
+        required=False,
+        max_length=200,
+        help_text=gettext_lazy("Everything about this person is held, now and in future."),
+        widget=forms.TextInput(attrs={"required": True}),
+    )
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"),
+        max_length=LONGEST_REASON,
+        error_messages={"required": gettext_lazy("Say why.")},
+    )
+
+    @property
+    def kind(self) -> str:
+        """The kind of hold that the form shows; guessed if it names none."""
+        over = self["over"].value()
+        if over in OVER:
+            return str(over)
+        if self["subject"].value():
+            return HoldKind.SUBJECT
+        return HoldKind.QUERY if self["filters"].value() else HoldKind.MEMORY
+
+    def clean_filters(self) -> dict[str, Any] | None:
+        text = self.cleaned_data["filters"]
+        try:
+            found = json.loads(text) if text else None
+        except (ValueError, RecursionError):
+            found = text
+        if found is not None and not isinstance(found, dict):
+            words = _('This is no query. Write it in braces, names and texts in double quotes: {"tags": "case-17"}')
+            raise forms.ValidationError(words)
+        return found
+
+    def draft(self) -> HoldDraft:
+        values = self.cleaned_data
+        fields = {"namespace": values["namespace"], "tags": values["tag"]}
+        filters = values["filters"]
+        if filters is None:
+            filters = {name: text for name, text in fields.items() if text} or None
+        return HoldDraft(
+            reason=values["reason"],
+            memory_id=values["memory_id"],
+            subject=values["subject"] or None,
+            filters=filters,
+        )
+
+    def blame_field(self, fault: FieldError) -> None:
+        if fault.field.startswith("filters"):
+            self.add_error("filters", _describe_fault(fault))
+        else:
+            super().blame_field(fault)
 
 
 @dataclass(frozen=True)
@@ -90,21 +176,19 @@ def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method != "POST":
         return _draw_list(request, actor)
     authorize(actor, Permission.HOLD_MANAGE)
-    try:
-        if "count" in request.POST:
-            counted = hold_rehearse(actor=actor, draft=_read_draft(request), most=0)[0]
-            return _draw_form(request, actor, request.POST, counted=counted)
-        made = hold_create(actor=actor, draft=_read_draft(request))
-    except Invalid as failure:
-        return _draw_form(request, actor, request.POST, fault=_describe_fault(failure))
-    return see_other(reverse("hold", args=[made.id]))
+    form = HoldForm(request.POST)
+    if "count" in request.POST:
+        counted = form.made_by(lambda: hold_rehearse(actor=actor, draft=form.draft(), most=0)[0])
+        return _draw_form(request, actor, form, counted=counted)
+    made = form.made_by(lambda: hold_create(actor=actor, draft=form.draft()))
+    return see_other(reverse("hold", args=[made.id])) if made else _draw_form(request, actor, form)
 
 
 @safe_page
 def hold_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the form of a hold on a searched memory, the results of a query, or everything about a data subject."""
     authorize(actor, Permission.HOLD_MANAGE)
-    return _draw_form(request, actor, request.GET)
+    return _draw_form(request, actor, HoldForm(initial=request.GET.dict()))
 
 
 @safe_page
@@ -123,22 +207,15 @@ def release(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBa
 
 @post_page
 def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    reason = request.POST.get("reason", "").strip()
-    try:
-        cube_freeze(
-            actor=actor, cube_id=memory_id, reason=reason, expected_versions=read_expected_versions(request.POST)
-        )
-    except Invalid as failure:
-        context = {
-            "memory_id": memory_id,
-            "version": request.POST.get("version", ""),
-            "fault": _describe_fault(failure),
-            "reason": reason,
-            "longest": LONGEST_REASON,
-        }
-        template = "vault/holds/_freeze.html" if wants_part(request) else "vault/holds/freeze.html"
-        return draw(request, template, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return _draw_held_part(request, actor, memory_id)
+    form = FreezeForm(request.POST, auto_id="freeze_%s")
+    versions = read_expected_versions(request.POST)
+    if form.is_done_by(
+        lambda: cube_freeze(actor=actor, cube_id=memory_id, expected_versions=versions, **form.cleaned_data)
+    ):
+        return _draw_held_part(request, actor, memory_id)
+    context = {"memory_id": memory_id, "version": request.POST.get("version", ""), "freeze_form": form}
+    template = "vault/holds/_freeze.html" if wants_part(request) else "vault/holds/freeze.html"
+    return draw(request, template, context, status=form.status)
 
 
 @post_page
@@ -155,7 +232,7 @@ def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
         "version": cube.version,
         "keeping": cube_holds(actor=actor, cube_id=cube.id) if view.held else UNHELD,
         "may_freeze": is_allowed(actor, Permission.MEMORY_FREEZE, cube_target(cube)),
-        "longest": LONGEST_REASON,
+        "freeze_form": FreezeForm(auto_id="freeze_%s"),
     }
 
 
@@ -183,7 +260,7 @@ def _draw_held_part(request: HttpRequest, actor: Actor, memory_id: UUID) -> Http
         "version": cube.version,
         "keeping": cube_holds(actor=actor, cube_id=memory_id),
         "may_freeze": True,
-        "longest": LONGEST_REASON,
+        "freeze_form": FreezeForm(auto_id="freeze_%s"),
     }
     return draw(request, "vault/holds/_keeping.html", context)
 
@@ -195,34 +272,22 @@ def _draw_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/holds/holds.html", context)
 
 
-def _draw_form(
-    request: HttpRequest, actor: Actor, given: QueryDict, *, counted: int | None = None, fault: str = ""
-) -> HttpResponseBase:
+def _draw_form(request: HttpRequest, actor: Actor, form: HoldForm, *, counted: int | None = None) -> HttpResponseBase:
     """Draw the form of a hold, with the memories that `q` finds."""
-    over = given.get("over", "")
-    over = over if over in OVER else _guess_kind(given)
-    chosen = uuid_or_none(given.get("memory_id", ""))
+    text, chosen = form["q"].value() or "", uuid_or_none(str(form["memory_id"].value() or ""))
+    if form.kind == HoldKind.QUERY:
+        paths = [(path, path) for path in paths_list(actor=actor)]
+        form.fields["namespace"].widget.choices = [("", _("Any")), *paths]
     context = {
-        "over": over,
+        "form": form,
+        "over": form.kind,
         "ways": OVER.items(),
-        "given": given.dict(),
-        "text": given.get("q", ""),
-        "rows": _find_matches(actor, given.get("q", ""), chosen) if over == HoldKind.MEMORY else [],
-        "paths": paths_list(actor=actor) if over == HoldKind.QUERY else [],
+        "text": text,
+        "rows": _find_matches(actor, text, chosen) if form.kind == HoldKind.MEMORY else [],
         "chosen": chosen,
         "counted": counted,
-        "fault": fault,
-        "longest": LONGEST_REASON,
     }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
-    return draw(request, "vault/holds/new.html", context, status=status)
-
-
-def _guess_kind(given: QueryDict) -> HoldKind:
-    """Return the kind of hold that a form means if it names no kind."""
-    if given.get("subject"):
-        return HoldKind.SUBJECT
-    return HoldKind.QUERY if given.get("filters") else HoldKind.MEMORY
+    return draw(request, "vault/holds/new.html", context, status=form.status)
 
 
 def _find_matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRow]:
@@ -238,51 +303,10 @@ def _find_matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRo
         return []  # the actor can hold the memory by its id, but may not read its text
 
 
-def _read_draft(request: HttpRequest) -> HoldDraft:
-    """Read the hold of the form; empty fields, and those of other kinds of holds, are ignored. Raises Invalid."""
-    memory, subject, filters = (request.POST.get(name, "").strip() for name in ("memory_id", "subject", "filters"))
-    memory_id = uuid_or_none(memory)
-    if memory and memory_id is None:
-        raise Invalid(errors=[FieldError("memory_id", "there is no such memory")])
-    return HoldDraft(
-        reason=request.POST.get("reason", "").strip(),
-        memory_id=memory_id,
-        subject=subject or None,
-        filters=_parse_filters(filters) if filters else _read_filters_of_fields(request.POST) or None,
-    )
-
-
-def _read_filters_of_fields(given: QueryDict) -> dict[str, Any]:
-    """Read the filters from the form's fields."""
-    said = {name: given.get(name, "").strip() for name in ("namespace", "tag")}
-    names = {"namespace": "namespace", "tag": "tags"}
-    return {names[name]: text for name, text in said.items() if text}
-
-
-def _parse_filters(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise Invalid(errors=[FieldError(NO_QUERY, "a JSON object is needed")])
-    return found
-
-
-def _describe_fault(failure: Invalid) -> str:
-    """Describe the first fault in the reader's language."""
-    fault = failure.errors[0] if failure.errors else FieldError("body", failure.detail)
-    told = {
-        "reason": _("Say why, in at most %(limit)s characters.") % {"limit": LONGEST_REASON},
-        "memory_id": _("There is no memory with this id."),
-        "body": _("Fill in just one: a memory, a data subject or a query."),
-        NO_QUERY: _('This is no query. Write it in braces, names and texts in double quotes: {"tags": "case-17"}'),
-        "filters": _('Say what to hold, as in {"tags": "case-17"}. An empty query would hold everything.'),
-    }
-    return told.get(fault.field) or _fault_of_query(fault)
-
-
-def _fault_of_query(fault: FieldError) -> str:
+def _describe_fault(fault: FieldError) -> str:
+    """Describe an error of a query in the reader's language."""
+    if fault.field == "filters":
+        return _('Say what to hold, as in {"tags": "case-17"}. An empty query would hold everything.')
     place = fault.field.removeprefix("filters.")
     unknown, _separator, known = fault.message.partition("; known are ")
     if known and unknown == "unknown field":
