@@ -29,6 +29,7 @@ from governance.web.pages import draw, form_page, post_page, see_other, wants_pa
 MOST = 200  # of one page; more are in the API
 CHOICES = 60  # of what a key can be bound to
 LONGEST_NAME = 100
+SCOPES = [(scope, format_html("<code>{}</code>", scope)) for scope in Scope]
 
 
 class KeyForm(PageForm):
@@ -85,7 +86,7 @@ class NewKeyForm(KeyForm):
     )
     scopes = forms.MultipleChoiceField(
         label=_("Scopes"),
-        choices=[(scope, format_html("<code>{}</code>", scope)) for scope in Scope],
+        choices=SCOPES,
         widget=forms.CheckboxSelectMultiple(),
         error_messages=dict.fromkeys(("required", "invalid_choice"), _("Choose at least one.")),
     )
