@@ -1,10 +1,9 @@
 """Forms: which memories are a cache or an adapter, what each saves and why; made, approved, mounted, erased here."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from uuid import UUID
 
+from django import forms as fields
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -14,12 +13,11 @@ from django.utils.translation import gettext_lazy
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.errors import Conflict, FieldError, Invalid
+from governance.errors import FieldError, Invalid
 from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
-from governance.web.explanations import detail_of, explanation_of
-from governance.web.faults import Fault, fault_texts
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, see_other
 from vault.conversion.services import (
     LONGEST_TITLE,
@@ -35,6 +33,7 @@ from vault.forms.selectors import FormView, form_get, form_parents, forms_list
 from vault.forms.services import FormChanges, form_approve, form_remove, form_update
 from vault.listing.selectors import paths_list
 from vault.namespaces.mounts import LONGEST_TASK
+from vault.namespaces.rules import LONGEST_PATH
 from vault.vocabulary import Composition, MemoryType
 from vault.web.working_set import COMPOSITIONS
 
@@ -92,6 +91,33 @@ class Row:
         return is_ready and not self.form.is_stale and not self.form.misses
 
 
+class ConversionForm(PageForm):
+    """A cache or an adapter to make of a namespace's memories."""
+
+    field_names = {"memory_ids": "namespace"}
+
+    title = fields.CharField(label=gettext_lazy("Name"), max_length=LONGEST_TITLE)
+    namespace = fields.CharField(
+        label=gettext_lazy("Namespace"),
+        max_length=LONGEST_PATH,
+        help_text=gettext_lazy("Its memories, oldest first, become the block."),
+        widget=fields.TextInput(attrs={"list": "places", "placeholder": "/team/handbook"}),
+    )
+    kind = fields.TypedChoiceField(
+        label=gettext_lazy("Kind"),
+        required=False,
+        choices=list(KINDS.items()),
+        coerce=MemoryType,
+        empty_value=MemoryType.ACTIVATION,
+    )
+    persona = fields.UUIDField(label=gettext_lazy("Persona"), required=False, widget=fields.Select())
+
+    def draft(self, actor: Actor) -> ConversionDraft:
+        values = self.cleaned_data
+        memory_ids = namespace_memories(actor=actor, path=values["namespace"])
+        return ConversionDraft(memory_ids, values["title"], values["kind"], values["persona"])
+
+
 @form_page
 def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List caches and adapters. POST makes one of a namespace's memories, or tells its cost (`action` dry).
@@ -99,19 +125,12 @@ def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     `memories` in the address: the id of one whose memories are shown.
     """
     authorize(actor, Permission.MEMORY_READ)
-    if request.method != "POST":
-        return _draw(request, actor)
-    try:
-        draft = _read_draft(request, actor)
-        if request.POST.get("action") == "dry":
-            return _draw(request, actor, estimate=conversion_estimate(actor=actor, draft=draft))
-        job = conversion_request(actor=actor, draft=draft)
-    except Invalid as failure:
-        return _draw(request, actor, faults=fault_texts(failure.errors), status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    except Conflict as failure:
-        fault = Fault(explanation_of(failure).title, detail_of(failure), known=False)
-        return _draw(request, actor, faults=[fault], status=failure.status)
-    return see_other(reverse("job", args=[job.id]))
+    form = ConversionForm(values_of(request))
+    if request.POST.get("action") == "dry":
+        estimate = form.made_by(lambda: conversion_estimate(actor=actor, draft=form.draft(actor)))
+        return _draw(request, actor, form, estimate)
+    job = form.made_by(lambda: conversion_request(actor=actor, draft=form.draft(actor)))
+    return see_other(reverse("job", args=[job.id])) if job else _draw(request, actor, form)
 
 
 @post_page
@@ -149,16 +168,6 @@ def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBas
     return see_other(reverse("forms"))
 
 
-def _read_draft(request: HttpRequest, actor: Actor) -> ConversionDraft:
-    kind = request.POST.get("kind", "")
-    return ConversionDraft(
-        memory_ids=namespace_memories(actor=actor, path=request.POST.get("namespace", "")),
-        title=request.POST.get("title", ""),
-        kind=MemoryType(kind) if kind in list(KINDS) else MemoryType.ACTIVATION,
-        persona_id=_read_id(request, "persona") if request.POST.get("persona") else None,
-    )
-
-
 def _read_id(request: HttpRequest, name: str) -> UUID:
     try:
         return UUID(request.POST.get(name, ""))
@@ -174,19 +183,15 @@ def _read_composition(request: HttpRequest) -> Composition:
 
 
 def _draw(
-    request: HttpRequest,
-    actor: Actor,
-    *,
-    estimate: Estimate | None = None,
-    faults: Sequence[Fault] = (),
-    status: int = HTTPStatus.OK,
+    request: HttpRequest, actor: Actor, form: ConversionForm, estimate: Estimate | None = None
 ) -> HttpResponseBase:
     personas = personas_list(actor=actor, pages=First(MOST_PERSONAS))
     names = {persona.id: persona.name for persona in personas}
+    form.fields["persona"].widget.choices = [("", _("none yet")), *names.items()]
     asked = request.GET.get("memories")
     rows = [
-        _make_row(form, names, form_parents(actor=actor, form=form) if str(form.id) == asked else ())
-        for form in forms_list(actor=actor)
+        _make_row(found, names, form_parents(actor=actor, form=found) if str(found.id) == asked else ())
+        for found in forms_list(actor=actor)
     ]
     context = {
         "rows": rows,
@@ -194,19 +199,16 @@ def _draw(
         "saved_seconds": sum(row.form.saved_seconds for row in rows),
         "personas": personas,
         "places": paths_list(actor=actor),
-        "kinds": KINDS.items(),
         "estimate": estimate,
         "is_cache_chosen": estimate is not None and estimate.choice.form == Form.CACHE,
         "is_adapter": estimate is not None and estimate.choice.form == Form.ADAPTER,
-        "written": request.POST,
-        "faults": faults,
-        "longest": LONGEST_TITLE,
+        "form": form,
         "longest_task": LONGEST_TASK,
         "may_make": is_allowed(actor, Permission.MEMORY_CREATE),
         "may_approve": is_allowed(actor, Permission.OPERATIONS_MANAGE),
         "may_limit": is_allowed(actor, Permission.POLICY_MANAGE),
     }
-    return draw(request, "vault/forms/forms.html", context, status=status)
+    return draw(request, "vault/forms/forms.html", context, status=form.status)
 
 
 def _make_row(form: FormView, names: dict[UUID, str], parents: Sequence[CubeView]) -> Row:

@@ -102,5 +102,5 @@ def test_faults_are_named_in_the_form(world: World, olivia: Contract) -> None:
     assert browser.post("/forms/", {"title": "x", "namespace": "/nowhere", "action": "dry"}).status_code == 422
     add_facts(olivia)
     without = browser.post("/forms/", {"title": "x", "namespace": "/team", "action": "dry"})
-    assert without.status_code == 409
+    assert without.status_code == 422
     assert "No engine of this installation" in without.content.decode()
