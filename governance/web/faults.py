@@ -90,6 +90,7 @@ MESSAGES: dict[str, Promise] = {
     "name one of memory_id, filters and subject": _("Fill in just one: a memory, a data subject or a query."),
     "1 to 100 printable characters": _("Give it a name, of at most 100 characters."),
     "no memories that you may read are there": _("No memories that you may read are in this namespace."),
+    "There is a namespace at this path already.": _("There is a namespace at this path already. Choose another path."),
     "an https:// address is needed": _("Write the whole address, as in https://login.example.org."),
     "name the mail domains": _("Write domains such as example.org."),
     "is needed": _("Fill in this field."),

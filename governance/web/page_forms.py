@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from governance.errors import Conflict, DomainError, FieldError, Invalid
-from governance.web.faults import fault_texts
+from governance.web.faults import MESSAGES, fault_texts
 
 Made = TypeVar("Made")
 
@@ -39,7 +39,7 @@ class PageForm(forms.Form):
         for fault in failure.errors:
             self.blame_field(fault)
         if not failure.errors:
-            self.add_error(self.conflict_field, failure.detail)
+            self.add_error(self.conflict_field, str(MESSAGES.get(failure.detail, failure.detail)))
 
     def made_by(self, service: Callable[[], Made]) -> Made | None:
         """Return the result of a service that uses valid values; None if they are not, with errors at their fields."""

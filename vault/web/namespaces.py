@@ -1,13 +1,14 @@
 """Namespaces: a tree with counts and owners; create, change, and move one with its subtree."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django import forms
 from django.db.models import QuerySet
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -17,12 +18,12 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict, FieldError, Invalid, NamespaceNotEmpty
+from governance.errors import Conflict, NamespaceNotEmpty
 from governance.pages import First
 from governance.personas.selectors import personas_list
-from governance.text_values import read_uuid
 from governance.vocabulary import Action, Permission
 from governance.web.access_words import ACTIONS
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.lifecycle.summaries import namespace_summary
 from vault.namespaces.management import (
@@ -44,6 +45,7 @@ from vault.vocabulary import NamespaceKind, State
 from vault.web.labels import STATES
 
 if TYPE_CHECKING:
+    from governance.models import Member
     from vault.models import Namespace
 
 NAMESPACES = 100  # of one page
@@ -74,6 +76,80 @@ FILLED_BY = {
     "namespaces": ngettext_lazy("%(n)s namespace below", "%(n)s namespaces below", "n"),
 }
 MADE_HERE = (NamespaceKind.SHARED, NamespaceKind.EXPERT, NamespaceKind.PRIVATE)
+
+
+class NamespaceForm(PageForm):
+    """What can be changed of a namespace."""
+
+    conflict_field = "path"
+
+    kind = forms.TypedChoiceField(
+        label=gettext_lazy("Kind"),
+        required=False,
+        choices=[(kind, KINDS[kind]) for kind in CHANGEABLE],
+        coerce=NamespaceKind,
+        empty_value=None,
+    )
+    owner = forms.UUIDField(label=gettext_lazy("Owner"), required=False, widget=forms.Select())
+    quota = forms.IntegerField(
+        label=gettext_lazy("Quota"),
+        required=False,
+        min_value=1,
+        max_value=LARGEST_QUOTA,
+        help_text=gettext_lazy("Largest number of memories. Empty: no limit."),
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "maxlength": 9}),
+    )
+    read_only = forms.BooleanField(
+        label=gettext_lazy("Read-only: nobody adds or changes memories here"), required=False
+    )
+
+    def offer_owners(self, owners: Iterable["Member"], *, nobody: str = "") -> None:
+        """Offer the members as owners; without one the field is left out. nobody: the words for none of them."""
+        choices: list[tuple[object, str]] = [(owner.id, owner.display_name) for owner in owners]
+        if not choices:
+            del self.fields["owner"]
+        else:
+            self.fields["owner"].widget.choices = [*([("", nobody)] if nobody else []), *choices]
+
+    def values(self) -> dict[str, Any]:
+        """Return the values as those of a draft or of changes."""
+        values = dict(self.cleaned_data)
+        return values | {"owner_id": values.pop("owner")}
+
+    def changes(self) -> NamespaceChanges:
+        return NamespaceChanges(**self.values(), lifts_quota=self.cleaned_data["quota"] is None)
+
+
+class NewNamespaceForm(NamespaceForm):
+    """A namespace to create."""
+
+    field_order = ("path", "kind")
+
+    path = forms.CharField(
+        label=gettext_lazy("Path"),
+        max_length=LONGEST_PATH,
+        widget=forms.TextInput(attrs={"placeholder": "/team/notes"}),
+    )
+    kind = forms.TypedChoiceField(
+        label=gettext_lazy("Kind"),
+        choices=[(kind, KINDS[kind]) for kind in MADE_HERE],
+        coerce=NamespaceKind,
+        initial=NamespaceKind.SHARED,
+    )
+
+
+class MoveForm(PageForm):
+    """The path to which a namespace moves."""
+
+    conflict_field = "path"
+
+    path = forms.CharField(
+        label=gettext_lazy("New path"),
+        max_length=LONGEST_PATH,
+        help_text=gettext_lazy(
+            "The subtree moves too. Memories, grants and holds follow; keys and policies that name a path do not."
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -127,44 +203,38 @@ def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method != "POST":
         return _draw_list(request, actor)
     authorize(actor, Permission.NAMESPACE_CREATE)
-    try:
-        made = namespace_create(actor=actor, draft=_read_draft(request.POST))
-    except (Invalid, Conflict) as failure:
-        return _draw_form(request, actor, request.POST, fault=_describe_fault(failure))
-    return see_other(reverse("namespace", args=[made.id]))
+    form = NewNamespaceForm(request.POST)
+    made = form.made_by(lambda: namespace_create(actor=actor, draft=NamespaceDraft(**form.values())))
+    return see_other(reverse("namespace", args=[made.id])) if made else _draw_form(request, actor, form)
 
 
 @safe_page
 def namespace_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the form of a new namespace. `path`: its initial path."""
     authorize(actor, Permission.NAMESPACE_CREATE)
-    return _draw_form(request, actor, request.GET)
+    return _draw_form(request, actor, NewNamespaceForm(initial=request.GET.dict()))
 
 
 @form_page
 def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """GET shows one namespace; POST changes it."""
-    if request.method != "POST":
-        return _draw_namespace(request, actor, namespace_id)
-    try:
-        namespace_update(actor=actor, namespace_id=namespace_id, changes=_read_changes(request.POST))
-    except Invalid as failure:
-        return _draw_namespace(request, actor, namespace_id, fault=_describe_fault(failure), given=request.POST)
-    return see_other(reverse("namespace", args=[namespace_id]))
+    form = NamespaceForm(values_of(request))
+    if form.is_done_by(lambda: namespace_update(actor=actor, namespace_id=namespace_id, changes=form.changes())):
+        return see_other(reverse("namespace", args=[namespace_id]))
+    return _draw_namespace(request, actor, namespace_id, form=form)
 
 
 @post_page
 def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """Show the namespaces that would move; with `confirmed`, start the job."""
-    path = request.POST.get("path", "").strip()
-    try:
-        if "confirmed" in request.POST:
-            job = namespace_move_later(actor=actor, namespace_id=namespace_id, path=path)
+    form = MoveForm(request.POST)
+    if "confirmed" in request.POST:
+        job = form.made_by(lambda: namespace_move_later(actor=actor, namespace_id=namespace_id, **form.cleaned_data))
+        if job is not None:
             return see_other(reverse("job", args=[job.id]))
-        plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path).namespaces
-    except (Invalid, Conflict) as failure:
-        return _draw_namespace(request, actor, namespace_id, move_fault=_describe_fault(failure), destination=path)
-    return _draw_namespace(request, actor, namespace_id, plan=plan, destination=path)
+        return _draw_namespace(request, actor, namespace_id, move_form=form)
+    plan = form.made_by(lambda: namespace_move_plan(actor=actor, namespace_id=namespace_id, **form.cleaned_data))
+    return _draw_namespace(request, actor, namespace_id, move_form=form, plan=plan.namespaces if plan else None)
 
 
 @post_page
@@ -199,20 +269,14 @@ def _draw_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return draw(request, "vault/namespaces/list.html", context)
 
 
-def _draw_form(request: HttpRequest, actor: Actor, given: QueryDict, *, fault: str = "") -> HttpResponseBase:
+def _draw_form(request: HttpRequest, actor: Actor, form: NewNamespaceForm) -> HttpResponseBase:
     with acting(actor):
-        context = {
-            "given": given,
-            "fault": fault,
-            "kinds": [(kind, KINDS[kind], MEANINGS[kind]) for kind in MADE_HERE],
-            "chosen": given.get("kind", NamespaceKind.SHARED),
-            "home": private_path_get(actor=actor),
-            "owners": curators_list(actor=actor) if is_allowed(actor, Permission.GRANT_MANAGE) else [],
-            "longest": LONGEST_PATH,
-            "largest": LARGEST_QUOTA,
-        }
-        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
-        return draw(request, "vault/namespaces/new.html", context, status=status)
+        may_choose = is_allowed(actor, Permission.GRANT_MANAGE)
+        form.offer_owners(curators_list(actor=actor) if may_choose else [], nobody=_("Me"))
+        home = _("Parts between slashes. What begins with %(home)s is yours alone.")
+        form.fields["path"].help_text = home % {"home": private_path_get(actor=actor)}
+        context = {"form": form, "kinds": [(kind, KINDS[kind], MEANINGS[kind]) for kind in MADE_HERE]}
+        return draw(request, "vault/namespaces/new.html", context, status=form.status)
 
 
 def _draw_namespace(
@@ -220,11 +284,9 @@ def _draw_namespace(
     actor: Actor,
     namespace_id: UUID,
     *,
-    fault: str = "",
-    given: QueryDict | None = None,
-    move_fault: str = "",
+    form: NamespaceForm | None = None,
+    move_form: MoveForm | None = None,
     plan: Sequence[tuple["Namespace", str]] | None = None,
-    destination: str = "",
     deletion: Deletion | None = None,
 ) -> HttpResponseBase:
     with acting(actor):
@@ -233,6 +295,14 @@ def _draw_namespace(
         kind = NamespaceKind(detail.view.namespace.kind)
         may_mount = is_allowed(actor, Permission.MEMORY_CREATE)
         may_govern = Action.GOVERN in rights
+        form, move_form = form or NamespaceForm(), move_form or MoveForm()
+        form.initial = vars(detail.view.namespace) | {"owner": detail.view.namespace.owner_id}
+        move_form.initial = {"path": detail.view.namespace.path}
+        if kind not in CHANGEABLE:
+            del form.fields["kind"]
+        nobody = "" if detail.view.namespace.owner_id else _("everybody")
+        may_choose = may_govern and kind is not NamespaceKind.PRIVATE
+        form.offer_owners(curators_list(actor=actor) if may_choose else [], nobody=nobody)
         context = {
             "detail": detail,
             "row": row,
@@ -247,67 +317,17 @@ def _draw_namespace(
             "may_write": Action.WRITE in rights,
             "mounts": mounts_list(actor=actor, pages=First(MOUNTS), namespace_id=namespace_id),
             "personas": personas_list(actor=actor, pages=First(PERSONAS)) if may_mount else [],
-            "kinds": [(kind_choice, KINDS[kind_choice]) for kind_choice in CHANGEABLE] if kind in CHANGEABLE else [],
-            "owners": curators_list(actor=actor) if may_govern and kind is not NamespaceKind.PRIVATE else [],
-            "largest": LARGEST_QUOTA,
-            "longest": LONGEST_PATH,
-            "given": given,
-            "fault": fault,
-            "move_fault": move_fault,
+            "form": form,
+            "move_form": move_form,
             "plan": [(namespace.path, after) for namespace, after in plan[:SHOWN]] if plan is not None else None,
             "moved": len(plan) if plan is not None else 0,
             "deletion": deletion,
-            "destination": destination or detail.view.namespace.path,
         }
-        is_refused = fault or move_fault or (deletion and deletion.fault)
-        status = HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else HTTPStatus.OK
+        is_refused = deletion and deletion.fault
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else max(form.status, move_form.status)
         return draw(request, "vault/namespaces/namespace.html", context, status=status)
 
 
 def _list_states(detail: NamespaceDetail) -> list[tuple[str, str, int]]:
     """Return (state, label, count) of each state, in the order of the life cycle."""
     return [(state, str(STATES[state]), detail.states[state]) for state in State if detail.states.get(state)]
-
-
-def _read_draft(form: QueryDict) -> NamespaceDraft:
-    """Read the draft. Raises Invalid."""
-    kind = form.get("kind", "")
-    if kind not in set(NamespaceKind):
-        raise Invalid(errors=[FieldError("kind", _("choose one"))])
-    return NamespaceDraft(
-        path=form.get("path", "").strip(),
-        kind=NamespaceKind(kind),
-        owner_id=_read_uuid(form.get("owner", "")),
-        read_only="read_only" in form,
-        quota=_read_quota(form),
-    )
-
-
-def _read_changes(form: QueryDict) -> NamespaceChanges:
-    kind, quota = form.get("kind", ""), _read_quota(form)
-    return NamespaceChanges(
-        kind=NamespaceKind(kind) if kind in set(NamespaceKind) else None,
-        owner_id=_read_uuid(form.get("owner", "")),
-        read_only="read_only" in form,
-        quota=quota,
-        lifts_quota=quota is None,
-    )
-
-
-def _read_quota(form: QueryDict) -> int | None:
-    text = form.get("quota", "").strip()
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Invalid(errors=[FieldError("quota", _("write a whole number"))])
-    return int(text)
-
-
-def _read_uuid(text: str) -> UUID | None:
-    return read_uuid(text, "owner", _("choose one")) if text else None
-
-
-def _describe_fault(failure: Invalid | Conflict) -> str:
-    if isinstance(failure, Conflict):
-        return _("There is a namespace at this path already. Choose another path.")
-    return "; ".join(error.message for error in failure.errors) or failure.detail
