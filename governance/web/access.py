@@ -1,18 +1,22 @@
 """Pages of access: the grants on one object, and all grants of the reader."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, QueryDict
+from django import forms
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from governance.access.decisions.services import is_allowed
 from governance.access.grants.overview import MemberAccess, access_overview, principals_to_choose
-from governance.access.grants.rehearsal import grant_rehearse
+from governance.access.grants.rehearsal import AccessChange, grant_rehearse
 from governance.access.grants.selectors import (
     GrantFilter,
     access_check,
@@ -33,30 +37,101 @@ from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permissi
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, describe_holders
 from governance.web.decision_words import change_words, mark_of, rule_words
 from governance.web.grant_lines import about_of, describe_grants
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, refusal_sentence, safe_page, see_other
 from governance.web.pagination import NewestMerged, NewestOf
 from governance.web.undo import find_deed, put_message
 
 MEMBERS, GRANTS = 50, 50  # of one page
 PATHS = 200  # suggested
+BY_COMMAS = ("purpose", "address")  # fields
+
+
+class GrantForm(PageForm):
+    """A grant to give. path: of its namespace, on the list of all grants."""
+
+    field_names = {"principal": "holder", "daily": "begins", "from": "begins", "name": "path"}
+
+    path = forms.CharField(label=gettext_lazy("On the namespace"), widget=forms.Select())
+    holder = forms.CharField(
+        label=gettext_lazy("Who"),
+        help_text=gettext_lazy("Everybody who may use a shared assistant gets what you grant to it."),
+        widget=forms.Select(),
+    )
+    effect = forms.TypedChoiceField(label=gettext_lazy("Effect"), choices=list(EFFECTS.items()), coerce=Effect)
+    action = forms.TypedChoiceField(label=gettext_lazy("What"), choices=list(ACTIONS.items()), coerce=Action)
+    expires_at = forms.CharField(
+        label=gettext_lazy("Until"), required=False, widget=forms.TextInput(attrs={"type": "datetime-local"})
+    )
+    purpose = forms.CharField(label=gettext_lazy("Purposes, by commas"), required=False)
+    channel = forms.MultipleChoiceField(
+        label=gettext_lazy("Channels"),
+        required=False,
+        choices=list(CHANNELS.items()),
+        widget=forms.CheckboxSelectMultiple(),
+    )
+    address = forms.CharField(
+        label=gettext_lazy("Networks, by commas"),
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": "10.0.0.0/8"}),
+    )
+    begins = forms.TimeField(
+        label=gettext_lazy("Every day from (UTC)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
+    )
+    until = forms.TimeField(
+        label=gettext_lazy("until (UTC)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
+    )
+
+    def offer(self, holders: list[tuple[str, Promise, str]], paths: Sequence[str] | None = None) -> None:
+        """Offer the receivers of grants, and the namespaces if the grant is not on a given object."""
+        self.fields["holder"].widget.choices = [(value, f"{kind}: {name}") for value, kind, name in holders]
+        if paths is not None:
+            self.fields["path"].widget.choices = [(path, path) for path in paths]
+
+    def draft(self, object_type: str, object_id: UUID) -> GrantDraft:
+        """Return the grant on an object. Raises Invalid."""
+        values = self.cleaned_data
+        kind, _separator, holder = values["holder"].partition(":")
+        if kind not in set(GranteeKind):
+            raise Invalid(errors=[FieldError("holder", _("choose one"))])
+        return GrantDraft(
+            holder_kind=GranteeKind(kind),
+            holder=holder,
+            object_type=object_type,
+            object_id=object_id,
+            action=values["action"],
+            effect=values["effect"],
+            expires_at=read_local_time(values["expires_at"], "expires_at", "a date such as 2027-01-31"),
+            conditions=self._conditions(),
+        )
+
+    def _conditions(self) -> dict[str, Any]:
+        values = self.cleaned_data
+        listed = {name: [word for part in values[name].split(",") if (word := part.strip())] for name in BY_COMMAS}
+        listed["channel"] = values["channel"]
+        conditions: dict[str, Any] = {name: found for name, found in listed.items() if found}
+        hours = {"from": values["begins"], "until": values["until"]}
+        daily = {name: f"{time:%H:%M}" if time else "" for name, time in hours.items()}
+        return conditions | ({"daily": daily} if any(hours.values()) else {})
 
 
 @form_page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the grants: all for those who manage them, else those given and received. POST gives one on a namespace."""
-    take = NewestMerged(GRANTS, request.GET.get("before", ""))
-    if request.method != "POST":
-        return _list(request, actor, take)
+    take, form = NewestMerged(GRANTS, request.GET.get("before", "")), GrantForm(values_of(request))
+
+    def give() -> None:
+        place = find_object_by_name(actor=actor, object_type="namespace", name=form.cleaned_data["path"])
+        grant_create(actor=actor, draft=form.draft("namespace", place))
+
     try:
-        name = request.POST.get("path", "").strip()
-        place = find_object_by_name(actor=actor, object_type="namespace", name=name)
-        grant_create(actor=actor, draft=_draft(request.POST, "namespace", place))
-    except Invalid as fault:
-        return _list(request, actor, take, fault=_fault_text(fault), status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        if form.is_done_by(give):
+            put_message(request, _("The grant was given."))
+            return see_other(reverse("access_list"))
     except Forbidden as denial:
-        return _list(request, actor, take, fault=refusal_sentence(request, denial), status=HTTPStatus.FORBIDDEN)
-    put_message(request, _("The grant was given."))
-    return see_other(reverse("access_list"))
+        form.add_error(None, refusal_sentence(request, denial))
+        return _list(request, actor, take, form, status=HTTPStatus.FORBIDDEN)
+    return _list(request, actor, take, form, status=form.status)
 
 
 @safe_page
@@ -66,7 +141,8 @@ def access_ask(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     try:
         found = find_object_by_name(actor=actor, object_type="namespace", name=path)
     except (NotFound, Invalid):
-        return _list(request, actor, NewestMerged(GRANTS, ""), path=path, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        take = NewestMerged(GRANTS, "")
+        return _list(request, actor, take, GrantForm(), path=path, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("access_object", args=["namespace", found]))
 
 
@@ -74,29 +150,26 @@ def _list(
     request: HttpRequest,
     actor: Actor,
     take: NewestMerged,
+    form: GrantForm,
     *,
     path: str = "",
-    fault: str = "",
     status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
     with acting(actor):
         may_manage = is_allowed(actor, Permission.GRANT_MANAGE)
         holders = principals_to_choose(actor=actor) if may_manage else []
         grants = grants_list(actor=actor, wanted=GrantFilter(), pages=take)
+        paths = objects_readable(actor=actor, object_type="namespace", most=PATHS)
+        form.offer(describe_holders(holders), paths)
         context = {
             "grants": describe_grants(actor, grants),
             "older": take.older,
-            "paths": objects_readable(actor=actor, object_type="namespace", most=PATHS),
+            "paths": paths,
             "path": path,
-            "unknown": status != HTTPStatus.OK and not fault,
+            "unknown": status != HTTPStatus.OK and not form.errors,
             "may_manage_access": may_manage,
-            "holders": describe_holders(holders),
-            "actions": ACTIONS.items(),
-            "effects": EFFECTS.items(),
-            "channels": CHANNELS.items(),
-            "asked": request.POST,
-            "asked_channels": request.POST.getlist("channel"),
-            "fault": fault,
+            "holders": holders,
+            "form": form,
         }
     return draw(request, "governance/access/list.html", context, status=status)
 
@@ -104,20 +177,21 @@ def _list(
 @form_page
 def access_object(request: HttpRequest, actor: Actor, object_type: str, object_id: UUID) -> HttpResponseBase:
     """GET shows members with their rights and the reasons in a context; POST creates a grant."""
-    if request.method != "POST":
-        return _show(request, actor, object_type, object_id)
+    form = GrantForm(values_of(request))
+    del form.fields["path"]
     try:
-        draft = _draft(request.POST, object_type, object_id)
         if "preview" in request.POST:
-            changes = grant_rehearse(actor=actor, draft=draft, context=_read_context(request))
-            return _show(request, actor, object_type, object_id, changes=[change_words(change) for change in changes])
-        grant_create(actor=actor, draft=draft)
-    except Invalid as fault:
-        return _show(request, actor, object_type, object_id, fault=_fault_text(fault))
+            context = _read_context(request)
+            changes = form.made_by(
+                lambda: grant_rehearse(actor=actor, draft=form.draft(object_type, object_id), context=context)
+            )
+            return _show(request, actor, object_type, object_id, form, changes=changes)
+        if form.is_done_by(lambda: grant_create(actor=actor, draft=form.draft(object_type, object_id))):
+            return see_other(reverse("access_object", args=[object_type, object_id]))
     except Forbidden as denial:
-        sentence = refusal_sentence(request, denial)
-        return _show(request, actor, object_type, object_id, fault=sentence, status=HTTPStatus.FORBIDDEN)
-    return see_other(reverse("access_object", args=[object_type, object_id]))
+        form.add_error(None, refusal_sentence(request, denial))
+        return _show(request, actor, object_type, object_id, form, status=HTTPStatus.FORBIDDEN)
+    return _show(request, actor, object_type, object_id, form)
 
 
 @post_page
@@ -172,10 +246,10 @@ def _show(
     actor: Actor,
     object_type: str,
     object_id: UUID,
+    form: GrantForm,
     *,
-    fault: str = "",
-    status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY,
-    changes: list[str] | None = None,
+    status: HTTPStatus | None = None,
+    changes: Sequence[AccessChange] | None = None,
 ) -> HttpResponseBase:
     context = _read_context(request)
     members, grants = NewestOf(MEMBERS, request.GET.get("m", "")), NewestMerged(GRANTS, request.GET.get("g", ""))
@@ -192,25 +266,22 @@ def _show(
         shown: dict[str, Any] = {
             "overview": overview,
             "members": [_describe_member(member) for member in overview.members],
-            "changes": changes,
+            "changes": None if changes is None else [change_words(change) for change in changes],
             **_simulate(request, actor, object_type, object_id, context),
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
             "grants": describe_grants(actor, _list_grants(actor, object_type, object_id, at, grants)),
             "past": at,
             "as_of": request.GET.get("as_of", ""),
             "time_fault": time_fault,
-            "holders": describe_holders(overview.holders),
+            "form": form,
             "members_older": members.older,
             "grants_older": grants.older,
             "actions": ACTIONS.items(),
-            "effects": EFFECTS.items(),
             "channels": CHANNELS.items(),
             "context": context,
-            "asked": request.POST,
-            "asked_channels": request.POST.getlist("channel"),
-            "fault": fault,
         }
-        return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
+        form.offer(describe_holders(overview.holders))
+        return draw(request, "governance/access/object.html", shown, status=status or form.status)
 
 
 def _list_grants(
@@ -269,44 +340,3 @@ def _read_context(request: HttpRequest) -> CallContext:
         channel=Channel(channel) if channel in set(Channel) else Channel.WEB,
         purpose=request.GET.get("purpose", "")[:200],
     )
-
-
-def _draft(form: QueryDict, object_type: str, object_id: UUID) -> GrantDraft:
-    """Read a grant from the form. Raises Invalid."""
-    kind, _separator, holder = form.get("holder", "").partition(":")
-    return GrantDraft(
-        holder_kind=_read_member(GranteeKind, kind, "principal"),
-        holder=holder,
-        object_type=object_type,
-        object_id=object_id,
-        action=_read_member(Action, form.get("action", ""), "action"),
-        effect=_read_member(Effect, form.get("effect", ""), "effect"),
-        expires_at=read_local_time(form.get("expires_at", ""), "expires_at", _("choose one")),
-        conditions=_conditions(form),
-    )
-
-
-def _conditions(form: QueryDict) -> dict[str, Any]:
-    listed = {name: _words(form.get(name, "")) for name in ("purpose", "address")}
-    listed["channel"] = form.getlist("channel")
-    conditions: dict[str, Any] = {name: values for name, values in listed.items() if values}
-    hours = {"from": form.get("from", ""), "until": form.get("until", "")}
-    return conditions | ({"daily": hours} if any(hours.values()) else {})
-
-
-def _words(text: str) -> list[str]:
-    return [word for part in text.split(",") if (word := part.strip())]
-
-
-def _read_member(kind: Any, text: str, field: str) -> Any:
-    if text not in set(kind):
-        raise _invalid(field)
-    return kind(text)
-
-
-def _invalid(field: str) -> Invalid:
-    return Invalid(errors=[FieldError(field, _("choose one"))])
-
-
-def _fault_text(fault: Invalid) -> str:
-    return "; ".join(f"{error.field}: {error.message}" for error in fault.errors) or fault.detail

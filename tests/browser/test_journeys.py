@@ -48,9 +48,9 @@ def test_a_grant_lets_a_colleague_see_until_it_is_revoked(page: Page, server: Ru
     other = colleague("dora", "viewer")
     address = f"/access{memory.replace('memories', 'memory')}"
     page.goto(address)
-    page.locator("#holder").select_option(
+    page.locator("#id_holder").select_option(
         label=next(
-            label for label in page.locator("#holder option").all_text_contents() if label.startswith("member: dora")
+            label for label in page.locator("#id_holder option").all_text_contents() if label.startswith("member: dora")
         )
     )
     page.get_by_role("button", name="What would change?").click()
@@ -218,8 +218,10 @@ def test_a_new_admin_corrects_shares_traces_deletes_and_restores_a_memory(
     page.get_by_role("button", name=re.compile("^Save version")).click()
     expect(page.locator(".diff ins")).to_have_text("milk")
     page.get_by_role("link", name="Add a grant").click()
-    options = page.locator("#holder option").all_text_contents()
-    page.locator("#holder").select_option(label=next(option for option in options if option.startswith("member: marc")))
+    options = page.locator("#id_holder option").all_text_contents()
+    page.locator("#id_holder").select_option(
+        label=next(option for option in options if option.startswith("member: marc"))
+    )
     page.get_by_role("button", name="Give", exact=True).click()
     expect(page.locator(".grants tbody tr")).to_contain_text("may read")
     page.goto(memory)

@@ -162,7 +162,7 @@ def test_who_may_not_share_sees_and_gives_nothing(
 @each_case(
     "wrong",
     [{"holder": "planet:x"}, {"holder": "member:x"}, {"action": "eat"}, {"effect": "?"}, {"expires_at": "soon"},
-     {"expires_at": "2001-01-01T00:00"}, {"address": "nowhere"}, {"from": "8"}],
+     {"expires_at": "2001-01-01T00:00"}, {"address": "nowhere"}, {"begins": "8"}],
 )  # fmt: skip
 def test_a_form_that_cannot_be_used_is_shown_again(world: World, memory_id: str, wrong: dict[str, str]) -> None:
     response = signed_in(world.alice).post(f"/access/memory/{memory_id}/", form(world, **wrong))
@@ -254,7 +254,7 @@ def test_grants_are_listed_by_name_with_conditions_as_sentences(
     world: World, namespace_id: str, memory_id: str
 ) -> None:
     olivia = signed_in(world.olivia)
-    conditions = {"purpose": "treatment, billing", "channel": "chat", "from": "08:00", "until": "18:00"}
+    conditions = {"purpose": "treatment, billing", "channel": "chat", "begins": "08:00", "until": "18:00"}
     assert olivia.post(f"/access/namespace/{namespace_id}/", form(world, **conditions)).status_code == 303
     assert olivia.post(f"/access/memory/{memory_id}/", form(world)).status_code == 303
     for address in ("/access/", f"/access/namespace/{namespace_id}/"):
