@@ -3,22 +3,43 @@
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from django.http import HttpRequest, HttpResponse
+from django import forms
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_lazy as _
 
 from governance.accounts.connected_apps import DAYS, AppRequest, app_connect, read_app_request
 from governance.actor import Actor
-from governance.errors import Forbidden, Invalid
+from governance.errors import Forbidden
 from governance.vocabulary import PrincipalKind, Scope
-from governance.web.faults import fault_texts
 from governance.web.middleware import POLICY
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page
 
 MEANINGS = {
     Scope.MEMORIES_READ: _("read and search memories"),
     Scope.MEMORIES_WRITE: _("add, change and delete memories"),
 }
+
+
+class ConnectionForm(PageForm):
+    """What an application may do, and for how long."""
+
+    scopes = forms.TypedMultipleChoiceField(
+        label=_("Scopes"),
+        coerce=Scope,
+        widget=forms.CheckboxSelectMultiple(),
+        error_messages={"required": _("Choose at least one.")},
+    )
+    days = forms.TypedChoiceField(
+        label=_("Days until the key ends"), choices=[(days, days) for days in DAYS], coerce=int, initial=90
+    )
+
+    def __init__(self, data: QueryDict | None, *, asked: AppRequest) -> None:
+        super().__init__(data, initial={"scopes": asked.scopes})
+        field = self.fields["scopes"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(scope.value, meaning) for scope, meaning in MEANINGS.items() if scope in asked.scopes]
 
 
 @form_page
@@ -28,17 +49,11 @@ def connect(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         raise Forbidden("Members alone connect applications.", rule="own_key")
     token = (request.POST if request.method == "POST" else request.GET).get("request", "")
     asked = read_app_request(token)
-    if request.method != "POST":
-        return _ask(request, asked, token)
-    if request.POST.get("answer") != "yes":
+    if request.method == "POST" and request.POST.get("answer") != "yes":
         return _send(asked, error="access_denied")
-    scopes = [Scope(scope) for scope in request.POST.getlist("scopes") if scope in set(Scope)]
-    days = request.POST.get("days", "")
-    try:
-        code = app_connect(actor=actor, asked=asked, scopes=scopes, days=int(days) if days.isdecimal() else 0)
-    except Invalid as failure:
-        return _ask(request, asked, token, failure)
-    return _send(asked, code=code)
+    form = ConnectionForm(values_of(request), asked=asked)
+    code = form.made_by(lambda: app_connect(actor=actor, asked=asked, **form.cleaned_data))
+    return _send(asked, code=code) if code else _ask(request, asked, token, form)
 
 
 def _name_target(uri: str) -> str:
@@ -47,20 +62,9 @@ def _name_target(uri: str) -> str:
     return parts.netloc if parts.scheme == "https" else uri.partition("?")[0]
 
 
-def _ask(request: HttpRequest, asked: AppRequest, token: str, failure: Invalid | None = None) -> HttpResponse:
-    offered = [(scope.value, meaning) for scope, meaning in MEANINGS.items() if scope in asked.scopes]
-    chosen = request.POST.getlist("scopes") if failure else asked.scopes
-    context = {
-        "asked": asked,
-        "token": token,
-        "scopes": offered,
-        "chosen": chosen,
-        "days": DAYS,
-        "target": _name_target(asked.redirect_uri),
-        "faults": fault_texts(failure.errors) if failure else [],
-    }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if failure else HTTPStatus.OK
-    response = draw(request, "governance/connect.html", context, status=status)
+def _ask(request: HttpRequest, asked: AppRequest, token: str, form: ConnectionForm) -> HttpResponse:
+    context = {"asked": asked, "token": token, "form": form, "target": _name_target(asked.redirect_uri)}
+    response = draw(request, "governance/connect.html", context, status=form.status)
     # Browsers hold a redirect that answers a form to the policy of the form's page.
     response["Content-Security-Policy"] = POLICY.replace("form-action 'self'", f"form-action 'self' {_origin(asked)}")
     response["Cache-Control"] = "no-store"

@@ -1,16 +1,13 @@
 """The publisher's pages: subscribers of the organisation's packs, their reads, invoices, revocations."""
 
-from http import HTTPStatus
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.errors import Invalid
 from governance.text_values import read_month
 from governance.vocabulary import Permission
 from governance.web.pages import draw, post_page, safe_page, see_other
@@ -23,7 +20,7 @@ from vault.store.contracts import (
     contract_revoke,
     contracts_list,
 )
-from vault.web.store_own import read_reason
+from vault.web.store_forms import ReasonForm
 from vault.web.store_words import make_shown_agreement
 
 CONTRACTS, READS = 50, 20  # of one page
@@ -49,12 +46,10 @@ def contract(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespo
 def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """Revoke the contract, for a reason that the subscriber reads."""
     contract_get(actor=actor, contract_id=contract_id)
-    try:
-        reason = read_reason(request)
-    except Invalid:
-        return _draw_page(request, actor, contract_id, fault=_("Say why: the subscriber reads the reason."))
-    contract_revoke(actor=actor, contract_id=contract_id, reason=reason)
-    return see_other(reverse("store_contract", args=[contract_id]))
+    form = ReasonForm(request.POST)
+    if form.is_done_by(lambda: contract_revoke(actor=actor, contract_id=contract_id, **form.cleaned_data)):
+        return see_other(reverse("store_contract", args=[contract_id]))
+    return _draw_page(request, actor, contract_id, form)
 
 
 @post_page
@@ -74,14 +69,13 @@ def invoice(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespon
     return HttpResponse(made.document, content_type="text/markdown; charset=utf-8", headers=headers)
 
 
-def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: str = "") -> HttpResponse:
-    view = contract_get(actor=actor, contract_id=contract_id)
+def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, form: ReasonForm | None = None) -> HttpResponse:
+    view, form = contract_get(actor=actor, contract_id=contract_id), form or ReasonForm()
     take = NewestOf(READS, request.GET.get("before", ""))
     context = {
         "shown": make_shown_agreement(view),
         "reads": contract_reads(actor=actor, contract_id=contract_id, pages=take),
         "older": take.older,
-        "fault": fault,
+        "form": form,
     }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
-    return draw(request, "vault/store/contract.html", context, status=status)
+    return draw(request, "vault/store/contract.html", context, status=form.status)

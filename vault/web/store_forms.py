@@ -40,6 +40,7 @@ VISIBILITIES: dict[Visibility, Promise] = {
     Visibility.INSTALLATION: _("Every organisation of this installation"),
 }
 MOST_LABELS, LONGEST_LABEL = 50, 100
+LONGEST_REASON = 300
 
 
 class PackForm(PageForm):
@@ -82,6 +83,16 @@ class PackForm(PageForm):
     def changes(self) -> dict[str, Any]:
         """Return all fields except the name, which never changes."""
         return {name: value for name, value in vars(self.draft()).items() if name != "name"}
+
+
+class ReasonForm(PageForm):
+    """The reason of a withdrawal or revocation, which others read."""
+
+    reason = forms.CharField(
+        label=_("Reason, which readers see"),
+        max_length=LONGEST_REASON,
+        error_messages={"required": _("Say why: others read the reason.")},
+    )
 
 
 class VersionForm(PageForm):

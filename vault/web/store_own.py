@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -15,6 +15,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
+from governance.web.page_forms import values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import NewestOf
 from vault.packs.files import LARGEST_FILE, PackInvalid
@@ -40,7 +41,7 @@ from vault.store.publications import (
 )
 from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
 from vault.web.labels import SEMANTIC_TYPES
-from vault.web.store_forms import VISIBILITIES, PackForm, initial_values
+from vault.web.store_forms import LONGEST_REASON, VISIBILITIES, PackForm, ReasonForm, initial_values
 from vault.web.store_publish import reasons_translate
 from vault.web.store_words import PACK_MARKS, PACK_STATES, topic_colour, topic_icon
 
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 PACK_TYPE = "application/vnd.memos.mempack+zip"
 PACKS, VERSIONS, ITEMS = 50, 50, 200  # of one page
-LONGEST_REASON = 300
 PUBLICATION_STATES: dict[PublicationState, Promise] = {
     PublicationState.WAITING: _("waits for an approval"),
     PublicationState.PUBLISHED: _("published"),
@@ -124,24 +124,35 @@ def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
     """Show one of the organisation's packs with its versions; POST changes its texts."""
     pack = pack_get(actor=actor, pack_id=pack_id)
-    form = PackForm(request.POST if request.method == "POST" else None, initial=initial_values(pack))
+    form = _make_form(pack, values_of(request))
+    if form.is_done_by(lambda: pack_update(actor=actor, pack_id=pack_id, changes=form.changes())):
+        return see_other(reverse("store_own_pack", args=[pack_id]))
+    return _draw_pack(request, actor, pack, form)
+
+
+def _make_form(pack: "Pack", data: QueryDict | None = None) -> PackForm:
+    form = PackForm(data, initial=initial_values(pack))
     form.fields["name"].disabled = True
-    if request.method == "POST" and form.is_valid():
-        try:
-            pack_update(actor=actor, pack_id=pack_id, changes=form.changes())
-            return see_other(reverse("store_own_pack", args=[pack_id]))
-        except Invalid as failure:
-            form.blame(failure)
-    publication = publication_find(actor=actor, pack_id=pack_id)
-    rows = versions_list(actor=actor, pack_id=pack_id, pages=NewestOf(VERSIONS, ""))
+    return form
+
+
+def _draw_pack(
+    request: HttpRequest, actor: Actor, pack: "Pack", form: PackForm, withdrawn: tuple[str, ReasonForm] | None = None
+) -> HttpResponseBase:
+    """Draw the page of a pack. withdrawn: the number of a version, with the refused form to withdraw it."""
+    publication = publication_find(actor=actor, pack_id=pack.id)
+    rows = versions_list(actor=actor, pack_id=pack.id, pages=NewestOf(VERSIONS, ""))
+    refused = dict([withdrawn]) if withdrawn else {}
     context = {
         "shown": _make_shown_pack(pack, rows[0] if rows else None, publication),
         "form": form,
-        "versions": [_make_own_version(row, publication) for row in rows],
+        "versions": [
+            (_make_own_version(row, publication), refused.get(row.number) or ReasonForm(auto_id=f"{row.id}_%s"))
+            for row in rows
+        ],
         "is_scanning": any(row.state == PackState.SCANNING for row in rows),
-        "longest": LONGEST_REASON,
     }
-    status = form.status
+    status = max(shown.status for shown in (form, *refused.values()))
     return draw(request, "vault/store/own_pack.html", context, status=status)
 
 
@@ -169,12 +180,12 @@ def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: 
     if "delete" in request.POST:
         version_remove(actor=actor, version_id=row.id)
         return see_other(reverse("store_own_pack", args=[pack_id]))
-    reason = read_reason(request)
-    if "yank" in request.POST:
-        version_yank(actor=actor, version_id=row.id, reason=reason)
-    else:
-        version_deprecate(actor=actor, version_id=row.id, reason=reason)
-    return see_other(reverse("store_own_pack", args=[pack_id]))
+    form = ReasonForm(request.POST, auto_id=f"{row.id}_%s")
+    withdraw = version_yank if "yank" in request.POST else version_deprecate
+    if form.is_done_by(lambda: withdraw(actor=actor, version_id=row.id, **form.cleaned_data)):
+        return see_other(reverse("store_own_pack", args=[pack_id]))
+    pack = pack_get(actor=actor, pack_id=pack_id)
+    return _draw_pack(request, actor, pack, _make_form(pack), (number, form))
 
 
 @post_page
