@@ -380,6 +380,21 @@ def test_page_of_a_request_names_the_application_and_lets_its_form_redirect_ther
     assert spoilt.status_code == 404
 
 
+def test_connection_without_scopes_is_refused_at_the_field(world: World) -> None:
+    async def act(site: Site) -> str:
+        async with site.browser() as browser:
+            client_id = (await register(browser)).json()["client_id"]
+            location: str = (await browser.get(authorize_url(site, client_id))).headers["location"]
+            return location
+
+    path = serve(act).removeprefix("http://testserver")
+    browser = signed_in(world.alice)
+    token = REQUEST.findall(browser.get(path).content.decode())[0]
+    refused = browser.post("/connect/", {"request": token, "answer": "yes", "days": "30"})
+    assert refused.status_code == 422
+    assert 'id="id_scopes_error">Choose at least one.' in refused.content.decode()
+
+
 def test_auditor_who_may_not_read_memory_connects_nothing(world: World) -> None:
     async def act(site: Site) -> str:
         async with site.browser() as browser:
