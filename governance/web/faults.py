@@ -69,6 +69,8 @@ MESSAGES: dict[str, Promise] = {
     "name one of memory_id, filters and subject": _("Fill in just one: a memory, a data subject or a query."),
     "1 to 100 printable characters": _("Give it a name, of at most 100 characters."),
     "There is a namespace at this path already.": _("There is a namespace at this path already. Choose another path."),
+    "The namespace is mounted there already.": _("It is mounted there already."),
+    "give one of persona, conversation and task_id": _("Choose a persona or a task."),
     "an https:// address is needed": _("Write the whole address, as in https://login.example.org."),
     "name the mail domains": _("Write domains such as example.org."),
     "letters, digits, dots, hyphens and underscores alone": _("Use letters, digits, dots, hyphens and underscores."),

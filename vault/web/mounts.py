@@ -1,41 +1,33 @@
 """Mounts of a namespace on its page: for a persona or a task."""
 
-from http import HTTPStatus
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict, Invalid
-from governance.web.pages import draw, post_page, see_other
-from governance.web.pagination import uuid_or_none
+from governance.web.pages import post_page, see_other
 from vault.namespaces.mounts import MountDraft, mount_create, mount_remove
 from vault.namespaces.selectors import namespace_get
+from vault.web.namespaces import MountForm, draw_namespace
 
 
 @post_page
 def mount_add(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """Mount the namespace for the chosen persona or the named task."""
-    form = request.POST
-    try:
+    form = MountForm(request.POST)
+
+    def mount() -> None:
         with acting(actor):
             path = namespace_get(actor=actor, namespace_id=namespace_id).view.namespace.path
-            draft = MountDraft(
-                namespace=path,
-                persona_id=uuid_or_none(form.get("persona", "")),
-                task_id=form.get("task_id", "").strip(),
-                writable="writable" in form,
-            )
-            mount_create(actor=actor, draft=draft)
-    except (Invalid, Conflict) as failure:
-        fault = _("It is mounted there already.") if isinstance(failure, Conflict) else _("Choose a persona or a task.")
-        context = {"fault": fault, "namespace_id": namespace_id}
-        return draw(request, "vault/namespaces/mount_fault.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return see_other(reverse("namespace", args=[namespace_id]))
+            values = dict(form.cleaned_data)
+            mount_create(actor=actor, draft=MountDraft(namespace=path, persona_id=values.pop("persona"), **values))
+
+    if form.is_done_by(mount):
+        return see_other(reverse("namespace", args=[namespace_id]))
+    return draw_namespace(request, actor, namespace_id, mount_form=form)
 
 
 @post_page

@@ -152,6 +152,14 @@ class MoveForm(PageForm):
     )
 
 
+class MountForm(PageForm):
+    """The persona or the task for which a namespace is mounted."""
+
+    persona = forms.UUIDField(label=gettext_lazy("Persona"), required=False, widget=forms.Select())
+    task_id = forms.CharField(label=gettext_lazy("Task"), required=False, max_length=200)
+    writable = forms.BooleanField(label=gettext_lazy("Writable from there"), required=False)
+
+
 @dataclass(frozen=True)
 class NamespaceRow:
     """A namespace as a row of the tree."""
@@ -221,7 +229,7 @@ def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpRes
     form = NamespaceForm(values_of(request))
     if form.is_done_by(lambda: namespace_update(actor=actor, namespace_id=namespace_id, changes=form.changes())):
         return see_other(reverse("namespace", args=[namespace_id]))
-    return _draw_namespace(request, actor, namespace_id, form=form)
+    return draw_namespace(request, actor, namespace_id, form=form)
 
 
 @post_page
@@ -232,9 +240,9 @@ def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> Ht
         job = form.made_by(lambda: namespace_move_later(actor=actor, namespace_id=namespace_id, **form.cleaned_data))
         if job is not None:
             return see_other(reverse("job", args=[job.id]))
-        return _draw_namespace(request, actor, namespace_id, move_form=form)
+        return draw_namespace(request, actor, namespace_id, move_form=form)
     plan = form.made_by(lambda: namespace_move_plan(actor=actor, namespace_id=namespace_id, **form.cleaned_data))
-    return _draw_namespace(request, actor, namespace_id, move_form=form, plan=plan.namespaces if plan else None)
+    return draw_namespace(request, actor, namespace_id, move_form=form, plan=plan.namespaces if plan else None)
 
 
 @post_page
@@ -244,13 +252,13 @@ def namespace_remove(request: HttpRequest, actor: Actor, namespace_id: UUID) -> 
     try:
         namespace_delete(actor=actor, namespace_id=namespace_id, dry_run=not is_confirmed)
     except NamespaceNotEmpty as failure:
-        return _draw_namespace(request, actor, namespace_id, deletion=_describe_filled(failure))
+        return draw_namespace(request, actor, namespace_id, deletion=_describe_filled(failure))
     except Conflict:
         fault = _("A member's home, its chats and the namespace of a pack cannot be deleted.")
-        return _draw_namespace(request, actor, namespace_id, deletion=Deletion(fault))
+        return draw_namespace(request, actor, namespace_id, deletion=Deletion(fault))
     if is_confirmed:
         return see_other(reverse("namespaces"))
-    return _draw_namespace(request, actor, namespace_id, deletion=Deletion())
+    return draw_namespace(request, actor, namespace_id, deletion=Deletion())
 
 
 def _describe_filled(failure: NamespaceNotEmpty) -> Deletion:
@@ -279,13 +287,14 @@ def _draw_form(request: HttpRequest, actor: Actor, form: NewNamespaceForm) -> Ht
         return draw(request, "vault/namespaces/new.html", context, status=form.status)
 
 
-def _draw_namespace(
+def draw_namespace(
     request: HttpRequest,
     actor: Actor,
     namespace_id: UUID,
     *,
     form: NamespaceForm | None = None,
     move_form: MoveForm | None = None,
+    mount_form: MountForm | None = None,
     plan: Sequence[tuple["Namespace", str]] | None = None,
     deletion: Deletion | None = None,
 ) -> HttpResponseBase:
@@ -295,7 +304,7 @@ def _draw_namespace(
         kind = NamespaceKind(detail.view.namespace.kind)
         may_mount = is_allowed(actor, Permission.MEMORY_CREATE)
         may_govern = Action.GOVERN in rights
-        form, move_form = form or NamespaceForm(), move_form or MoveForm()
+        form, move_form, mount_form = form or NamespaceForm(), move_form or MoveForm(), mount_form or MountForm()
         form.initial = vars(detail.view.namespace) | {"owner": detail.view.namespace.owner_id}
         move_form.initial = {"path": detail.view.namespace.path}
         if kind not in CHANGEABLE:
@@ -303,6 +312,11 @@ def _draw_namespace(
         nobody = "" if detail.view.namespace.owner_id else _("everybody")
         may_choose = may_govern and kind is not NamespaceKind.PRIVATE
         form.offer_owners(curators_list(actor=actor) if may_choose else [], nobody=nobody)
+        personas = personas_list(actor=actor, pages=First(PERSONAS)) if may_mount else []
+        names = [(persona.id, persona.name) for persona in personas]
+        mount_form.fields["persona"].widget.choices = [("", _("None: for a task")), *names]
+        if Action.WRITE not in rights:
+            del mount_form.fields["writable"]
         context = {
             "detail": detail,
             "row": row,
@@ -314,9 +328,8 @@ def _draw_namespace(
             "may_share": Action.SHARE in rights,
             "may_govern": may_govern,
             "may_mount": may_mount,
-            "may_write": Action.WRITE in rights,
             "mounts": mounts_list(actor=actor, pages=First(MOUNTS), namespace_id=namespace_id),
-            "personas": personas_list(actor=actor, pages=First(PERSONAS)) if may_mount else [],
+            "mount_form": mount_form,
             "form": form,
             "move_form": move_form,
             "plan": [(namespace.path, after) for namespace, after in plan[:SHOWN]] if plan is not None else None,
@@ -324,7 +337,9 @@ def _draw_namespace(
             "deletion": deletion,
         }
         is_refused = deletion and deletion.fault
-        status = HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else max(form.status, move_form.status)
+        status = (
+            HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else max(form.status, move_form.status, mount_form.status)
+        )
         return draw(request, "vault/namespaces/namespace.html", context, status=status)
 
 

@@ -98,6 +98,7 @@ CASES = [
     Case("NewNamespaceForm", "/namespaces/", ("path", "team"), {"kind": "expert", "quota": "7", "read_only": "on"}),
     Case("NamespaceForm", "/namespaces/{namespace}/", ("quota", "many"), {"kind": "expert", "read_only": "on"}),
     Case("MoveForm", "/namespaces/{namespace}/move/", ("path", "team")),
+    Case("MountForm", "/namespaces/{namespace}/mounts/", ("task_id", "x" * 201), {"writable": "on"}),
     Case("ConversionForm", "/forms/", ("namespace", "/nowhere"), {"title": "Rules", "kind": "parameter"}),
     Case("PackForm", "/store/own/{pack}/", ("title", ""), {"description": "Of birds.", "licence": "CC0-1.0"}),
     Case("ReasonForm", "/store/own/{pack}/1.0.0/withdraw/", ("reason", ""), id="{version}_reason"),

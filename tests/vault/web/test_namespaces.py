@@ -110,6 +110,6 @@ def test_namespace_is_mounted_and_unmounted_on_its_page(world: World, team: str)
 
 
 def test_who_may_not_add_memories_is_offered_no_mount(world: World, team: str) -> None:
-    assert "mount-task" not in signed_in(world.bob).get(f"/namespaces/{team}/").content.decode()
+    assert "id_task_id" not in signed_in(world.bob).get(f"/namespaces/{team}/").content.decode()
     assert signed_in(world.bob).post(f"/namespaces/{team}/mounts/", {"task_id": "t"}).status_code == 403
     assert signed_in(world.charlie).post(f"/namespaces/{team}/mounts/", {"task_id": "t"}).status_code == 404
