@@ -71,6 +71,7 @@ MESSAGES: dict[str, Promise] = {
     "There is a namespace at this path already.": _("There is a namespace at this path already. Choose another path."),
     "The namespace is mounted there already.": _("It is mounted there already."),
     "give one of persona, conversation and task_id": _("Choose a persona or a task."),
+    "1 to 300 characters are needed": _("Say why: others read the reason."),
     "an https:// address is needed": _("Write the whole address, as in https://login.example.org."),
     "name the mail domains": _("Write domains such as example.org."),
     "letters, digits, dots, hyphens and underscores alone": _("Use letters, digits, dots, hyphens and underscores."),

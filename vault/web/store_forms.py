@@ -13,6 +13,7 @@ from governance.web.page_forms import PageForm
 from vault.packs.numbers import ANY
 from vault.packs.scan import LeavingRules
 from vault.packs.services import LONGEST_NAME, PackDraft
+from vault.store.moderation import DISMISSED, Decision
 from vault.store.ratings import LONGEST_RATING, MOST_STARS
 from vault.store.reports import LONGEST_REPORT
 from vault.store.rules import Terms
@@ -92,6 +93,17 @@ class ReasonForm(PageForm):
         label=_("Reason, which readers see"),
         max_length=LONGEST_REASON,
         error_messages={"required": _("Say why: others read the reason.")},
+    )
+
+
+class DecisionForm(PageForm):
+    """An operator's decision on a report; None leaves the pack as it is and needs no reason."""
+
+    reason = forms.CharField(label=_("Reason, which readers see"), required=False, max_length=LONGEST_REASON)
+    decision = forms.TypedChoiceField(
+        choices=[(choice, choice) for choice in (*Decision, DISMISSED)],
+        coerce=lambda choice: None if choice == DISMISSED else Decision(choice),
+        error_messages=dict.fromkeys(("required", "invalid_choice"), _("Choose a decision.")),
     )
 
 

@@ -1,5 +1,6 @@
 """Reports of packs: readers write them, operators of the installation decide them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from uuid import UUID
@@ -12,13 +13,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from governance.actor import Actor
-from governance.errors import Conflict, Invalid
+from governance.errors import Conflict
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.store.catalogue import listing_get_by_name
-from vault.store.moderation import DISMISSED, LONGEST_REASON, Decision, ReportView, report_decide, reports_list
+from vault.store.moderation import DISMISSED, Decision, ReportView, report_decide, reports_list
 from vault.store.reports import report_write
 from vault.vocabulary import PublicationState, ReportReason
-from vault.web.store_forms import ReportForm
+from vault.web.store_forms import DecisionForm, ReportForm
 from vault.web.store_own import PUBLICATION_MARKS, PUBLICATION_STATES
 from vault.web.store_words import REPORT_REASONS, make_shown_listing
 
@@ -70,28 +71,24 @@ def moderation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @post_page
 def decide(request: HttpRequest, actor: Actor, tenant_id: UUID, report_id: UUID) -> HttpResponseBase:
     """Apply `decision`: hide the pack, ban it, show it again, or dismiss the report."""
-    given = request.POST.get("decision", "")
-    decision = Decision(given) if given in set(Decision) else None
-    if decision is None and given != DISMISSED:
-        return _draw_page(request, actor, fault=_("Choose a decision."))
-    reason = request.POST.get("reason", "").strip()
-    try:
-        report_decide(actor=actor, tenant_id=tenant_id, report_id=report_id, decision=decision, reason=reason)
-    except Invalid:
-        return _draw_page(request, actor, fault=_("Say why: the publisher reads the reason."))
-    return see_other(reverse("store_moderation"))
+    form = DecisionForm(request.POST, auto_id=f"{report_id}_%s")
+    if form.is_done_by(
+        lambda: report_decide(actor=actor, tenant_id=tenant_id, report_id=report_id, **form.cleaned_data)
+    ):
+        return see_other(reverse("store_moderation"))
+    return _draw_page(request, actor, {report_id: form})
 
 
-def _draw_page(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponse:
-    is_decided = "decided" in request.GET
+def _draw_page(request: HttpRequest, actor: Actor, refused: Mapping[UUID, DecisionForm] | None = None) -> HttpResponse:
+    """Draw the reports. refused: the form of a report with its errors."""
+    is_decided, refused = "decided" in request.GET, refused or {}
     found = reports_list(actor=actor, is_decided=is_decided)
-    context = {
-        "reports": [_make_shown_report(view) for view in found],
-        "is_decided": is_decided,
-        "fault": fault,
-        "longest": LONGEST_REASON,
-    }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    reports = [
+        (_make_shown_report(view), refused.get(view.row.id) or DecisionForm(auto_id=f"{view.row.id}_%s"))
+        for view in found
+    ]
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if refused else HTTPStatus.OK
+    context = {"reports": reports, "is_decided": is_decided}
     return draw(request, "vault/store/moderation.html", context, status=status)
 
 

@@ -27,6 +27,7 @@ TESTED_ELSEWHERE = {  # form → its tests
     "CodeForm": "governance/accounts/test_second_factor.py",
     "ComingForm": "vault/web/test_store_subscriptions.py",
     "ConnectionForm": "mcp/test_oauth.py",
+    "DecisionForm": "vault/store/test_reports.py",
     "NewPasswordForm": "governance/accounts/test_passwords.py",
     "OfferForm": "vault/web/test_store_publish.py",
     "PeerChangeForm": "vault/exchange/test_sync.py",
