@@ -23,7 +23,7 @@ MEANINGS = {
 
 
 class ConnectionForm(PageForm):
-    """What an application may do, and for how long."""
+    """Rights of an application, and the time that they last."""
 
     scopes = forms.TypedMultipleChoiceField(
         label=_("Scopes"),

@@ -93,7 +93,7 @@ class NewKeyForm(KeyForm):
 
 
 class RotationForm(PageForm):
-    """How long the former secret of a key works."""
+    """The time that the former secret of a key still works."""
 
     field_names = {"overlap_seconds": "hours"}
 
@@ -131,12 +131,12 @@ def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBa
 
 @post_page
 def key_rotate(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
-    rotation = RotationForm(request.POST)
+    view, rotation = key_view(apikey_get(actor=actor, key_id=key_id)), RotationForm(request.POST)
     made = rotation.made_by(
         lambda: apikey_rotate(actor=actor, key_id=key_id, overlap=timedelta(hours=rotation.cleaned_data["hours"]))
     )
     if made is None:
-        return _edit(request, actor, key_view(apikey_get(actor=actor, key_id=key_id)), {"rotation": rotation})
+        return _edit(request, actor, view, {"rotation": rotation})
     return _page(request, actor, {"made": made.text, "rotated": made.view})
 
 

@@ -207,6 +207,7 @@ def release(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBa
 
 @post_page
 def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    cube_freezable(actor=actor, cube_id=memory_id)
     form = FreezeForm(request.POST, auto_id="freeze_%s")
     versions = read_expected_versions(request.POST)
     if form.is_done_by(

@@ -79,7 +79,7 @@ MADE_HERE = (NamespaceKind.SHARED, NamespaceKind.EXPERT, NamespaceKind.PRIVATE)
 
 
 class NamespaceForm(PageForm):
-    """What can be changed of a namespace."""
+    """The changeable properties of a namespace."""
 
     conflict_field = "path"
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from governance.actor import Actor
-from governance.errors import Conflict
+from governance.errors import Conflict, Invalid
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.store.catalogue import listing_get_by_name
 from vault.store.moderation import DISMISSED, Decision, ReportView, report_decide, reports_list
@@ -72,11 +72,14 @@ def moderation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def decide(request: HttpRequest, actor: Actor, tenant_id: UUID, report_id: UUID) -> HttpResponseBase:
     """Apply `decision`: hide the pack, ban it, show it again, or dismiss the report."""
     form = DecisionForm(request.POST, auto_id=f"{report_id}_%s")
-    if form.is_done_by(
-        lambda: report_decide(actor=actor, tenant_id=tenant_id, report_id=report_id, **form.cleaned_data)
-    ):
-        return see_other(reverse("store_moderation"))
-    return _draw_page(request, actor, {report_id: form})
+    if not form.is_valid():
+        return _draw_page(request, actor, {report_id: form})
+    try:
+        report_decide(actor=actor, tenant_id=tenant_id, report_id=report_id, **form.cleaned_data)
+    except Invalid as failure:
+        form.blame(failure)
+        return _draw_page(request, actor, {report_id: form})
+    return see_other(reverse("store_moderation"))
 
 
 def _draw_page(request: HttpRequest, actor: Actor, refused: Mapping[UUID, DecisionForm] | None = None) -> HttpResponse:
