@@ -191,7 +191,7 @@ def _set_up(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
         return see_other(reverse("second_factor"))
     secret = request.session.setdefault(SECRET, secret or second_factor_secret())
     form = CodeForm(values_of(request))
-    form.fields["code"].label = _("Code that the app shows now")
+    form["code"].label = _("Code that the app shows now")
     codes = form.made_by(lambda: second_factor_add(person=person, secret=secret, **form.cleaned_data))
     if codes is None:
         picture = second_factor_picture(email=person_email(person=person), secret=secret)

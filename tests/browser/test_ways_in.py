@@ -55,7 +55,7 @@ def test_recovery_choice_and_code_lead_in_and_have_no_serious_finding(visit: Ope
     found += looked_at(page)
     secret = re.search(r"<code>([A-Z2-7]{32})</code>", page.content())
     assert secret is not None
-    page.get_by_label("Code").fill(code_of(secret[1], steps=-1))
+    page.locator("#id_code").fill(code_of(secret[1], steps=-1))
     page.locator("main button[type=submit]").first.click()
     expect(page.locator("main code").first).to_have_text(re.compile(r"^\d{8}$"))
     found += looked_at(page)
@@ -63,10 +63,10 @@ def test_recovery_choice_and_code_lead_in_and_have_no_serious_finding(visit: Ope
     signing_in(page)
     page.wait_for_url("**/sign-in/~/code/")
     found += looked_at(page)
-    page.get_by_label("Code").fill("000000")
+    page.locator("#id_code").fill("000000")
     page.locator("main button[type=submit]").click()
     found += looked_at(page)
-    page.get_by_label("Code").fill(code_of(secret[1]))
+    page.locator("#id_code").fill(code_of(secret[1]))
     page.locator("main button[type=submit]").click()
     page.wait_for_url("**/sign-in/~/organisation/")
     assert found == []

@@ -282,7 +282,7 @@ def _draw_form(request: HttpRequest, actor: Actor, form: NewNamespaceForm) -> Ht
         may_choose = is_allowed(actor, Permission.GRANT_MANAGE)
         form.offer_owners(curators_list(actor=actor) if may_choose else [], nobody=_("Me"))
         home = _("Parts between slashes. What begins with %(home)s is yours alone.")
-        form.fields["path"].help_text = home % {"home": private_path_get(actor=actor)}
+        form["path"].help_text = home % {"home": private_path_get(actor=actor)}
         context = {"form": form, "kinds": [(kind, KINDS[kind], MEANINGS[kind]) for kind in MADE_HERE]}
         return draw(request, "vault/namespaces/new.html", context, status=form.status)
 

@@ -66,6 +66,7 @@ def set_up_factor(client: Client) -> tuple[str, list[str]]:
     page = client.get("/account/second-factor/").content.decode()
     secret = re.search(r"<code>([A-Z2-7]{32})</code>", page)
     assert secret is not None, page
+    assert "Code that the app shows now" in page
     # The step before: the present one is left for what the test does next.
     done = client.post("/account/second-factor/", {"code": code_of(secret[1], steps=-1)})
     assert done.status_code == 200, done.content

@@ -37,7 +37,7 @@ def test_tree_shows_kind_owner_and_quota(world: World, team: str) -> None:
 
 def test_editor_makes_one_on_the_page(world: World) -> None:
     browser = signed_in(world.alice)
-    assert browser.get("/namespaces/new/").status_code == 200
+    assert "is yours alone." in browser.get("/namespaces/new/").content.decode()
     refused = browser.post("/namespaces/", {"path": "team", "kind": "shared", "quota": "7"})
     assert refused.status_code == 422
     assert 'value="7"' in refused.content.decode()
