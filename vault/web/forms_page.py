@@ -1,5 +1,6 @@
 """Forms: which memories are a cache or an adapter, what each saves and why; made, approved, mounted, erased here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
