@@ -1,9 +1,9 @@
-"""Training pairs from memories, by templates: a question that names the beginning of a statement, and the statement.
+"""Training pairs from memories: questions of templates, or of a language model, about a statement, and the statement.
 
-Pure. A memory with several sentences gives a pair for each.
+Pure. A memory with several sentences gives pairs for each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vault.lexicon.tokens import language_of
 from vault.providers.engines import TrainingPair
@@ -11,6 +11,7 @@ from vault.reader.rules import is_question, sentences
 
 LONGEST_TOPIC, LEAST_REST = 6, 2  # words of a statement that the question names, and that are left to answer
 LONGEST_TOPIC_ZH, LEAST_REST_ZH = 8, 4  # characters
+TAUGHT = 2  # of the natural questions about a statement
 LONGEST_STATEMENT = 240  # characters; longer ones are left to the text
 _WORDS = (
     "are begin begins belong belongs can close closes cost costs could did do does end ends had has have is "
@@ -33,17 +34,24 @@ STRANGERS = {
 }
 
 
-def make_pairs(texts: Sequence[str]) -> list[TrainingPair]:
+def list_statements(texts: Sequence[str]) -> list[str]:
+    """Return the sentences of memories that can be trained, each once."""
+    found = [sentence.strip() for text in texts for sentence in sentences(text) if not is_question(sentence)]
+    return list(dict.fromkeys(statement for statement in found if 0 < len(statement) <= LONGEST_STATEMENT))
+
+
+def make_pairs(texts: Sequence[str], asked: Mapping[str, Sequence[str]] | None = None) -> list[TrainingPair]:
     """Return three pairs for each statement, the first with wordings that an examination asks and no training sees. A
-    question names as many words as tell the statement from the others."""
-    statements = [
-        sentence.strip()
-        for text in texts
-        for sentence in sentences(text)
-        if not is_question(sentence) and 0 < len(sentence.strip()) <= LONGEST_STATEMENT
+    question of a template names as many words as tell the statement from the others.
+
+    asked: natural questions by statement, of which the first two are trained and the others examined.
+    """
+    statements, asked = list_statements(texts), asked or {}
+    return [
+        pair
+        for statement in statements
+        for pair in _make_pairs(statement, _choose_topic(statement, statements), asked.get(statement, ()))
     ]
-    statements = list(dict.fromkeys(statements))
-    return [pair for statement in statements for pair in _make_pairs(statement, _choose_topic(statement, statements))]
 
 
 def make_strangers(texts: Sequence[str]) -> list[str]:
@@ -53,11 +61,12 @@ def make_strangers(texts: Sequence[str]) -> list[str]:
     return [QUESTIONS[language][0].format(name) for name in STRANGERS[language] if name not in known]
 
 
-def _make_pairs(statement: str, topic: str) -> list[TrainingPair]:
+def _make_pairs(statement: str, topic: str, asked: Sequence[str]) -> list[TrainingPair]:
     language = _language(statement)
     first, *others = (question.format(topic) for question in QUESTIONS[language])
-    further = (question.format(topic) for question in TRAINED[language])
-    return [TrainingPair(first, statement, tuple(others)), *(TrainingPair(asked, statement, ()) for asked in further)]
+    further = asked[:TAUGHT] or [question.format(topic) for question in TRAINED[language]]
+    examined = (*asked[TAUGHT:], *others)
+    return [TrainingPair(first, statement, examined), *(TrainingPair(text, statement, ()) for text in further)]
 
 
 def _choose_topic(statement: str, statements: Sequence[str]) -> str:

@@ -21,8 +21,9 @@ from governance.personas.lookup import persona_locate, persona_target
 from governance.vocabulary import Permission, Topic
 from vault.chat.rules import block_prompt
 from vault.content.drafts import CubeDraft, SourceRef
-from vault.conversion.distillation import make_pairs, make_strangers
+from vault.conversion.distillation import list_statements, make_pairs, make_strangers
 from vault.conversion.quality import model_quality
+from vault.conversion.questions import ask_questions
 from vault.conversion.services import OpenedBlock, block_open, require_engine
 from vault.cubes.services import cubes_add
 from vault.forms.costs import engine_costs
@@ -110,7 +111,7 @@ def adapter_train(run: JobRun, block: OpenedBlock, subjects: Sequence[UUID]) -> 
     """
     runs_in, form_id = require_engine(MemoryType.PARAMETER), uuid7()
     texts = [view.words.content for view in block.views]
-    pairs = make_pairs(texts)
+    pairs = make_pairs(texts, ask_questions(run.actor, list_statements(texts)))
     if not pairs:
         raise Invalid(errors=[FieldError("memory_ids", "they have no statements that could be trained")])
     handle = handle_of(run.actor.tenant_id, form_id)

@@ -1,6 +1,8 @@
 """Parameter memory: adapters that are trained, examined, approved, mounted and unlearned."""
 
-from typing import Any
+import json
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +13,8 @@ from tests.vault.forms.test_caches import ask, engine, persona_of
 from tests.vault.forms.twin import EngineTwin
 from tests.vault.outbox import run_jobs
 from vault.conversion.distillation import make_pairs, make_strangers
+from vault.endpoints.rules import PricedModel
+from vault.providers.ports import ChatMessage, Completion, Llm
 
 __all__ = ["engine"]
 GOOD = {
@@ -167,6 +171,31 @@ def test_question_about_other_memories_is_asked_with_their_text(engine: EngineTw
     ask(olivia)
     assert used_adapter(engine) == ""
     assert FACTS[0] in str(engine.asked[-1]["messages"])
+
+
+class Writer:
+    """A model that writes four questions about each statement but the last."""
+
+    name = "writer"
+
+    def complete(self, messages: Sequence[ChatMessage], *, schema: Any = None) -> Completion:
+        shown = json.loads(messages[-1].content)["statements"]
+        rows = [{"number": row["number"], "questions": [f"{row['text']} {n}?" for n in range(4)]} for row in shown[:-1]]
+        return Completion(json.dumps({"statements": rows}), self.name, prompt_tokens=10, completion_tokens=10)
+
+
+def test_questions_of_a_model_are_trained_and_others_of_it_examined(
+    engine: EngineTwin, olivia: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.report = GOOD
+    models = [PricedModel(cast(Llm, Writer()))]
+    monkeypatch.setattr("vault.conversion.questions.list_reading_models", lambda _: models)
+    train(olivia, add_facts(olivia))
+    (pairs,) = engine.trained.values()
+    first, *_, last = FACTS
+    assert [pair["question"] for pair in pairs if pair["answer"] == first][1:] == [f"{first} 0?", f"{first} 1?"]
+    assert pairs[0]["paraphrases"][:2] == [f"{first} 2?", f"{first} 3?"]
+    assert [pair["question"] for pair in pairs if pair["answer"] == last][1].startswith("Please explain")
 
 
 def test_pairs_name_the_beginning_of_each_statement_and_tell_them_apart() -> None:
