@@ -66,7 +66,9 @@ class Engine:
         self.prompt_tokens = make("engine_prompt_tokens", "Tokens of prompts", ["source"])
         self.reply_tokens = make("engine_reply_tokens", "Tokens of replies")
         self.first_token = Histogram("engine_first_token_seconds", "Time to the first token", registry=self.registry)
-        Gauge("engine_waiting", "Requests in the queue", registry=self.registry).set_function(lambda: self.waiting)
+        Gauge("engine_waiting", "Requests in the queue or being answered", registry=self.registry).set_function(
+            lambda: self.waiting
+        )
         sizes = Gauge("engine_cache_bytes", "Bytes of caches in memory", registry=self.registry)
         sizes.set_function(lambda: self.model.caches.size)
 
@@ -489,10 +491,19 @@ def _read_messages(given: dict[str, Any]) -> list[dict[str, str]]:
     read = []
     for message in messages:
         role, content = (message.get(part) for part in ("role", "content")) if isinstance(message, dict) else ("", "")
-        if role not in {"system", "user", "assistant"} or not isinstance(content, str):
-            raise BadRequest("a message has a role and its content as text")
-        read.append({"role": role, "content": content})
+        if role not in {"system", "user", "assistant"}:
+            raise BadRequest("a message has the role system, user or assistant")
+        read.append({"role": role, "content": _read_content(content)})
     return read
+
+
+def _read_content(content: Any) -> str:
+    """Return the content of a message, a text or OpenAI's list of parts, of which only texts can be read."""
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise BadRequest("a message has its content as text, or as parts of the type text")
+    return "\n".join(str(text) for text in texts)
 
 
 def _read_pairs(given: dict[str, Any]) -> list[Pair]:

@@ -34,6 +34,15 @@ def test_streamed_reply_is_the_whole_reply_in_pieces(client: TestClient) -> None
     assert chunks[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
 
 
+def test_content_in_parts_is_read_as_its_text(client: TestClient) -> None:
+    parts = [{"type": "text", "text": "Who is Ines?"}]
+    whole, again = (
+        client.post("/v1/chat/completions", json={**ASKED, "messages": [{"role": "user", "content": content}]}).json()
+        for content in ("Who is Ines?", parts)
+    )
+    assert again["choices"][0]["message"] == whole["choices"][0]["message"]
+
+
 def test_models_state_fingerprint_and_capabilities(client: TestClient) -> None:
     (model,) = client.get("/v1/models").json()["data"]
     assert model["id"] == "tiny"
@@ -54,6 +63,7 @@ def test_call_without_the_token_is_refused(client: TestClient, header: dict[str,
     [
         ({"messages": []}, 400),
         ({"messages": [{"role": "root", "content": "x"}]}, 400),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400),
         ({"messages": [{"role": "user", "content": WORDS * 20}]}, 400),
         ({"max_tokens": 0}, 400),
         ({"max_tokens": True}, 400),
