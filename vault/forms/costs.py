@@ -17,7 +17,7 @@ def engine_costs(engine: InferenceEngine, model: EngineModel) -> Costs:
     )
 
 
-def known_costs(model: EngineModel) -> Costs | None:
+def measured_costs(model: EngineModel) -> Costs | None:
     """Return the costs of a model if they were measured; nothing is measured."""
     found = read_measured(KEY.format(fingerprint=model.fingerprint))
     return Costs(**found) if found else None

@@ -17,7 +17,7 @@ from vault.content.drafts import UNSET, Unset
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_purge
-from vault.forms.costs import known_costs
+from vault.forms.costs import measured_costs
 from vault.forms.payloads import handle_of, payload_decode, payload_open, task_seal
 from vault.forms.rules import Form, FormChoice, FormReason, choose_form, choose_moved
 from vault.forms.selectors import Block, FormView, MountedAdapter, find_misses, form_get, select_usable
@@ -280,7 +280,7 @@ def adapter_load(adapter: MountedAdapter, *, is_engine: bool, prompt_tokens: int
             runs_in.load_adapter(adapter.handle, payload_decode(payload)[1])
     except (ProviderUnavailable, EngineBusy):
         return FormChoice(Form.TEXT, FormReason.NOT_LOADED)
-    costs = known_costs(model)
+    costs = measured_costs(model)
     text, asked = (costs.text_seconds(prompt_tokens), costs.text_seconds(question_tokens)) if costs else (0.0, 0.0)
     return FormChoice(Form.ADAPTER, FormReason.MOUNTED, round(text, 4), round(asked, 4))
 
