@@ -150,6 +150,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/sessions/<str:session_id>/end/": "POST alone; a job",
     "notices/": "counts, and the pages behind them",
     "memories/<uuid:memory_id>/readers/": "names of readers and times",
+    "people/": "a redirection to the page of a speaker, subject or member",
     "memories/<uuid:memory_id>/rollback/": "POST alone; leads back to the memory's page",
     **dict.fromkeys(
         (f"api/v1/memories/<uuid:memory_id>/{verb}/" for verb in ("move", "rollback")), "as memories/ does"
