@@ -82,8 +82,7 @@ def find_ended(
     if cancelled := _find_cancelled(text, stored):
         return Ended(cancelled, RelationKind.CANCELS)
     if moved := _find_moved(text, stored):
-        timeless = [clause for clause in _split_clauses(moved.text) if not _has_time(clause)]
-        return Ended(moved.id, RelationKind.SUPERSEDES, _join_clauses(timeless, moved.text))
+        return Ended(moved.id, RelationKind.SUPERSEDES, _name_rest(read_moved(text), moved.text))
     if admits_error(text) and (wrong := _find_wrong(text, stored)):
         return Ended(wrong, RelationKind.CORRECTS)
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
@@ -161,6 +160,12 @@ def other_clauses(older: str, newer: str) -> str:
         return ""
     left = [clause for clause, has in filled if has is None or has.name != slot.name]
     return _join_clauses(left, older) if all(map(_STATES.match, left)) else ""
+
+
+def _name_rest(topic: str, older: str) -> str:
+    """Return what a statement says of a topic besides its time, after the name of the topic."""
+    rest = _join_clauses([clause for clause in _split_clauses(older) if not _has_time(clause)], older)
+    return f"{topic[:1].upper()}{topic[1:]}{': ' if rest.isascii() else '：'}{rest}" if rest else ""
 
 
 def _split_clauses(text: str) -> list[str]:

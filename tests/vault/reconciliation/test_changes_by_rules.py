@@ -78,7 +78,7 @@ def test_statement_ends_what_it_certainly_changes(before: list[str], now: str, e
         (
             "The concert's on May 4 at three, in the mill, we're playing Bach and I have a solo.",
             "They've pushed the concert to the 11th.",
-            "we're playing Bach, I have a solo",
+            "Concert: we're playing Bach, I have a solo",
         ),
         ("I live in Ghent.", "I moved to Bruges.", ""),
     ],
