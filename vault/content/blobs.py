@@ -163,7 +163,7 @@ def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> N
     A recalled version may have a blob although no row refers to it. Writes: OutboxEvent …, if blobs may exist.
     """
     if cube.type != MemoryType.PLAINTEXT:
-        payload_forget(actor, cube)
+        payload_forget(actor, cube, versions)
     has_blobs = any(_blob_ref_of(version) for version in versions)
     if not has_blobs and not StateTransition.objects.filter(cube_id=cube.id, to_state=State.ARCHIVED).exists():
         return
@@ -173,15 +173,20 @@ def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> N
         emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(cube.id), "numbers": part})
 
 
-def payload_forget(actor: Actor, cube: Cube) -> None:
+def payload_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
     """Delete the row of a cache or adapter, and request the deletion of its payload in the blob store and the engine.
 
-    Writes: OutboxEvent …; deletes MemoryForm.
+    Its name goes along as it is sealed, for the adapter that is trained in its place, unless it was made of memories
+    about a data subject, of whom the name may tell. Writes: OutboxEvent …; deletes MemoryForm.
     """
     for form in MemoryForm.objects.filter(tenant_id=cube.tenant_id, cube_id=cube.id):
         emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(form.id), "numbers": [0]})
         parents = [str(parent) for parent in form.parents]
-        payload = {"form": str(form.id), "kind": cube.type, "parents": parents, "pack": form.pack}
+        payload: dict[str, object] = {"form": str(form.id), "kind": cube.type, "parents": parents, "pack": form.pack}
+        latest = max(versions, key=lambda version: version.number, default=None)
+        if latest is not None and not form.subjects and _blob_ref_of(latest) is None:
+            sealed = bytes(latest.sealed).hex()
+            payload["name"] = {"cube": str(cube.id), "number": latest.number, "sealed": sealed}
         emit(actor=actor, topic=Topic.FORMS_DROPPED, payload=payload)
         form.delete()
 

@@ -119,7 +119,7 @@ def adapter_train(run: JobRun, block: OpenedBlock, subjects: Sequence[UUID]) -> 
         model = runs_in.identify()
         engine_costs(runs_in, model)  # by which the seconds are estimated that the adapter saves
         begun = time.monotonic()
-        runs_in.train_adapter(handle, pairs, {})
+        runs_in.train_adapter(handle, pairs, run.settings.get("recipe") or {})
         _wait_for(run, runs_in, handle, TRAINED)
         seconds = time.monotonic() - begun
         content = runs_in.read_adapter(handle)

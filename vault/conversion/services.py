@@ -1,7 +1,7 @@
 """Conversions of memories into caches: a dry run that tells their cost, and a job that makes them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -31,6 +31,8 @@ LONGEST_TITLE = 200
 # Of a training in the local engine (engine/memos_engine/adapters.py): steps, tokens of one, its time as a multiple of
 # that of reading them. A question that an adapter answers is its whole prompt.
 TRAINING_STEPS, STEP_TOKENS, BACKWARD, QUESTION_TOKENS = 60, 400, 3.0, 30
+MORE_ROUNDS: Mapping[str, float] = {"steps": 2 * TRAINING_STEPS}  # for what was not learned
+GENTLER: Mapping[str, float] = {"steps": 2 * TRAINING_STEPS, "rate": 1e-3}  # half the engine's: for harm to the base
 NEEDED = {
     MemoryType.ACTIVATION: frozenset({Capability.KV_INJECT}),
     MemoryType.PARAMETER: frozenset({Capability.ADAPTER_TRAIN, Capability.ADAPTER_SERVE}),
@@ -47,6 +49,7 @@ class ConversionDraft:
     kind: MemoryType = MemoryType.ACTIVATION
     persona_id: UUID | None = None
     former_id: UUID | None = None
+    recipe: Mapping[str, float] = field(default_factory=dict)  # of a training, beside the engine's own settings
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ def conversion_request(*, actor: Actor, draft: ConversionDraft) -> JobView:
         "kind": draft.kind,
         "persona": str(draft.persona_id) if draft.persona_id else "",
         "former": str(draft.former_id) if draft.former_id else "",
+        "recipe": dict(draft.recipe),
     }
     request = json.dumps({"title": draft.title}).encode()
     return job_create(actor=actor, kind=Topic.FORM_BUILD, settings=settings, request=request)

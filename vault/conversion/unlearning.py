@@ -9,12 +9,13 @@ from governance.database import acting
 from governance.jobs.services import job_create
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Topic
+from vault.content.words import words_open
 from vault.forms.payloads import handle_of, salt_of
 from vault.models import Cube
 from vault.providers.registry import engine
 from vault.vocabulary import MemoryType
 
-TITLE = "Trained anew"  # the former title may tell of what was erased
+TITLE = "Trained anew"  # where the former name may tell of a data subject
 
 
 def forms_drop(actor: Actor, payloads: Sequence[Payload]) -> Write:
@@ -49,4 +50,14 @@ def _train_anew(actor: Actor, payload: Payload) -> None:
     if not rest or len(rest) == len(parents):
         return
     settings = {"memories": rest, "kind": MemoryType.PARAMETER, "persona": "", "replaces": str(payload["form"])}
-    job_create(actor=actor, kind=Topic.FORM_BUILD, settings=settings, request=json.dumps({"title": TITLE}).encode())
+    request = json.dumps({"title": _open_name(actor, payload) or TITLE}).encode()
+    job_create(actor=actor, kind=Topic.FORM_BUILD, settings=settings, request=request)
+
+
+def _open_name(actor: Actor, payload: Payload) -> str:
+    """Return the name of an erased adapter, or nothing. Raises KeyUnavailable."""
+    name = payload.get("name")
+    if not isinstance(name, dict):
+        return ""
+    sealed, cube_id = bytes.fromhex(name["sealed"]), UUID(name["cube"])
+    return words_open(tenant_id=actor.tenant_id, cube_id=cube_id, number=name["number"], blob=sealed).title

@@ -11,7 +11,7 @@ from governance.errors import DomainError, Held, NotFound, Unavailable
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeChanges
 from vault.cubes.holds import find_held_cubes
-from vault.cubes.lookup import cube_target, lock_cubes
+from vault.cubes.lookup import authorize_deletion, cube_target, lock_cubes
 from vault.cubes.services import (
     Succession,
     amounts_take,
@@ -46,6 +46,8 @@ def cubes_change_ask(
         try:
             for permission in permissions:
                 authorize(actor, permission, cube_target(cube))
+            if Permission.MEMORY_DELETE in permissions:
+                authorize_deletion(actor, cube)
             if cube.id in held:
                 raise Held
             if (expected := chosen[cube.id]) is not None:

@@ -19,7 +19,7 @@ from governance.vocabulary import Permission
 from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeOrigin, CubeSource
 from vault.namespaces.services import namespace_target
-from vault.vocabulary import AccessLevel, SourceKind
+from vault.vocabulary import AccessLevel, MemoryType, SourceKind
 
 KEEP = "SELECT FROM vault_cube WHERE id = ANY(%s::uuid[]) ORDER BY id FOR KEY SHARE"
 ATTACHED = ("namespace", "persona", "subject")  # rows that a change of a cube needs
@@ -79,6 +79,17 @@ def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
     cube = locate(actor, cube_id)
     authorize(actor, Permission.MEMORY_READ, cube_target(cube))
     return cube
+
+
+def authorize_deletion(actor: Actor, cube: Cube) -> None:
+    """Check that the actor may delete a cube. A cache or adapter that another member made is deleted by those who may
+    approve one.
+
+    Raises Concealed; Forbidden.
+    """
+    authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
+    if cube.type != MemoryType.PLAINTEXT and cube.owner_id not in {None, actor.member_id}:
+        authorize(actor, Permission.OPERATIONS_MANAGE)
 
 
 def locate_for_restore(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:

@@ -28,7 +28,7 @@ from vault.content.words import Words
 from vault.cubes.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.filters import mark_condition
 from vault.cubes.holds import apply_query_holds, refuse_held
-from vault.cubes.lookup import cube_target, locate, locate_for_erasure, locate_for_restore
+from vault.cubes.lookup import authorize_deletion, cube_target, locate, locate_for_erasure, locate_for_restore
 from vault.cubes.retention import refuse_after_grace
 from vault.cubes.sources import mark_quotes_as_text, sources_insert
 from vault.cubes.storage import WITHIN_HOURS, list_missing_rights
@@ -448,7 +448,7 @@ def _unhide(actor: Actor, cube: Cube) -> None:
 
 
 def _require_deletable(actor: Actor, cube: Cube, expected_versions: Collection[int] | None) -> Cube:
-    authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
+    authorize_deletion(actor, cube)
     refuse_held(actor, [cube.id])
     if expected_versions is not None:
         check_version(cube, expected_versions)

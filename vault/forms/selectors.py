@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import NotFound
@@ -35,6 +35,7 @@ class FormView:
     """A cache or an adapter. memory_id: of the memory that it is; parents: in their order; is_stale: a parent has
     changed since; length: bytes in the blob store; saved_seconds: estimated, of all uses. examination: the limits in
     force for an adapter; misses: those that its report misses, so that it is not used. task: on which it is mounted.
+    owner_id: the member who made it, None for the product.
     composition: of a cache behind another one; quality: figures of each composition with this model, or nothing."""
 
     id: UUID
@@ -58,6 +59,7 @@ class FormView:
     saved_tokens: int
     saved_seconds: float
     created_at: datetime
+    owner_id: UUID | None = None
     pack: str = ""  # that brought it
     examination: ExaminationRule | None = None
     misses: tuple[str, ...] = ()
@@ -105,6 +107,37 @@ def forms_list(*, actor: Actor) -> list[FormView]:
         mine = Cube.objects.visible_to(actor).exclude(type=MemoryType.PLAINTEXT)
         rows = MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=mine.values("id"))
         return _make_views(actor, list(_select_shown(rows).order_by("-id")))
+
+
+@dataclass(frozen=True)
+class WaitingForm:
+    """A cache or adapter that is not used while memories of it are in the bin. deleted: their ids."""
+
+    form: FormView
+    deleted: tuple[UUID, ...]
+
+
+def forms_waiting(*, actor: Actor) -> list[WaitingForm]:
+    """Return the caches and adapters some of whose memories are in the bin, newest first; none for an actor who may
+    restore nothing, or who may not read every other memory of them.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry?, as their titles are read.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    if not is_allowed(actor, Permission.MEMORY_DELETE):
+        return []
+    with acting(actor):
+        reached = Cube.objects.stored().filter(is_quarantined=False).in_reach_of(actor)
+        reached = reached.exclude(type=MemoryType.PLAINTEXT).exclude(id__in=Cube.objects.visible_to(actor).values("id"))
+        rows = list(
+            _select_shown(MemoryForm.objects.filter(tenant_id=actor.tenant_id, cube_id__in=reached.values("id")))
+        )
+        parents = {parent for row in rows for parent in row.parents}
+        deleted = set(Cube.objects.restorable_by(actor).filter(id__in=parents).values_list("id", flat=True))
+        there = set(Cube.objects.visible_to(actor).filter(id__in=parents).values_list("id", flat=True))
+        found = [row for row in rows if there | deleted >= set(row.parents)]
+        views = _make_views(actor, sorted(found, key=lambda row: row.id, reverse=True))
+    return [WaitingForm(view, tuple(parent for parent in view.parents if parent in deleted)) for view in views]
 
 
 def form_parents(*, actor: Actor, form: FormView) -> list[CubeView]:
@@ -267,6 +300,7 @@ def _make_view(row: Any, memory: CubeView) -> FormView:
         saved_tokens=row.saved_tokens,
         saved_seconds=row.saved_seconds,
         created_at=row.created_at,
+        owner_id=row.cube.owner_id,
         pack=row.pack,
         examination=find_examination(row) if is_adapter else None,
         misses=find_misses(row) if is_adapter else (),

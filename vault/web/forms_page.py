@@ -1,7 +1,7 @@
 """Forms: which memories are a cache or an adapter, what each saves and why; made, approved, mounted, erased here."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django import forms as fields
@@ -21,7 +21,9 @@ from governance.vocabulary import Permission
 from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, see_other
 from vault.conversion.services import (
+    GENTLER,
     LONGEST_TITLE,
+    MORE_ROUNDS,
     ConversionDraft,
     Estimate,
     conversion_estimate,
@@ -30,7 +32,7 @@ from vault.conversion.services import (
 )
 from vault.cubes.selectors import CubeView
 from vault.forms.rules import Form
-from vault.forms.selectors import FormView, form_get, form_parents, forms_list
+from vault.forms.selectors import FormView, form_get, form_parents, forms_list, forms_waiting
 from vault.forms.services import FormChanges, form_approve, form_remove, form_update
 from vault.listing.selectors import paths_list
 from vault.namespaces.mounts import LONGEST_TASK
@@ -51,6 +53,7 @@ PARTS: dict[str, Promise] = {  # of an examination
     "general": gettext_lazy("general prompts"),
     "perplexity": gettext_lazy("perplexity"),
 }
+LEARNED = {"exact", "paraphrases"}  # limits that more rounds of training reach; the others are of harm to the base
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Row:
     is_bad: bool
     persona: str
     parents: Sequence[CubeView] = ()  # if the address asks for them
+    may_erase: bool = False
 
     @property
     def compositions(self) -> list[tuple[Composition, str]]:
@@ -81,6 +85,15 @@ class Row:
     def may_approve(self) -> bool:
         is_new = self.form.kind == MemoryType.PARAMETER and self.form.approved_at is None
         return is_new and not self.form.misses and not self.form.is_stale
+
+    @property
+    def may_train_again(self) -> bool:
+        is_own = self.form.kind == MemoryType.PARAMETER and not self.form.pack
+        return is_own and bool(self.form.misses) and not self.form.is_stale
+
+    @property
+    def is_gentler(self) -> bool:
+        return choose_recipe(self.form) is GENTLER
 
     @property
     def may_train(self) -> bool:
@@ -137,7 +150,7 @@ def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @post_page
 def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBase:
     """Mount, unmount, pin, compose, approve, make anew or erase a cache or adapter, or train an adapter of a cache's
-    memories; `action` says which."""
+    memories; `action` says which. Of an erasure, a question comes first."""
     action = request.POST.get("action", "")
     found = form_get(actor=actor, form_id=form_id)
     match action:
@@ -158,15 +171,31 @@ def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBas
         case "anew" | "train":
             kind = found.kind if action == "anew" else MemoryType.PARAMETER
             persona_id = found.persona_id if kind == MemoryType.ACTIVATION else None
-            draft = ConversionDraft(
-                found.parents, found.title, kind, persona_id, found.id if action == "anew" else None
-            )
+            former_id = found.id if action == "anew" else None
+            recipe = choose_recipe(found) if kind == found.kind else {}
+            draft = ConversionDraft(found.parents, found.title, kind, persona_id, former_id, recipe)
             return see_other(reverse("job", args=[conversion_request(actor=actor, draft=draft).id]))
+        case "erase" if request.POST.get("confirmed") != "yes":
+            return _draw_erasure(request, actor, found)
         case "erase":
             form_remove(actor=actor, form_id=form_id)
         case _:
             raise Invalid(errors=[FieldError("action", "no such action")])
     return see_other(reverse("forms"))
+
+
+def choose_recipe(form: FormView) -> Mapping[str, float]:
+    """Return the settings of the next training of an adapter: by the limits that its examination misses."""
+    if not form.misses:
+        return {}
+    return MORE_ROUNDS if set(form.misses) <= LEARNED else GENTLER
+
+
+def _draw_erasure(request: HttpRequest, actor: Actor, form: FormView) -> HttpResponseBase:
+    authorize(actor, Permission.MEMORY_DELETE)
+    is_adapter = form.kind == MemoryType.PARAMETER
+    context = {"form": form, "is_adapter": is_adapter, "mounted": _describe_places(form, form.persona_name)}
+    return draw(request, "vault/forms/erase.html", context)
 
 
 def _read_id(request: HttpRequest, name: str) -> UUID:
@@ -190,12 +219,17 @@ def _draw(
     names = {persona.id: persona.name for persona in personas}
     form.fields["persona"].widget.choices = [("", _("none yet")), *names.items()]
     asked = request.GET.get("memories")
+    may_approve = is_allowed(actor, Permission.OPERATIONS_MANAGE)
     rows = [
-        _make_row(found, names, form_parents(actor=actor, form=found) if str(found.id) == asked else ())
+        replace(
+            _make_row(found, names, form_parents(actor=actor, form=found) if str(found.id) == asked else ()),
+            may_erase=may_approve or found.owner_id in {None, actor.member_id},
+        )
         for found in forms_list(actor=actor)
     ]
     context = {
         "rows": rows,
+        "waiting": [(found, KINDS[found.form.kind]) for found in forms_waiting(actor=actor)],
         "saved_tokens": sum(row.form.saved_tokens for row in rows),
         "saved_seconds": sum(row.form.saved_seconds for row in rows),
         "personas": personas,
@@ -206,7 +240,7 @@ def _draw(
         "form": form,
         "longest_task": LONGEST_TASK,
         "may_make": is_allowed(actor, Permission.MEMORY_CREATE),
-        "may_approve": is_allowed(actor, Permission.OPERATIONS_MANAGE),
+        "may_approve": may_approve,
         "may_limit": is_allowed(actor, Permission.POLICY_MANAGE),
     }
     return draw(request, "vault/forms/forms.html", context, status=form.status)
@@ -223,14 +257,32 @@ def _describe(form: FormView, persona: str) -> tuple[str, bool]:
     if form.is_stale:
         return _("Not used: one of its memories was changed. Make it anew."), True
     if form.misses:
-        parts = ", ".join(str(PARTS.get(name, name)) for name in form.misses)
-        return _("Not used: its examination misses the limits of %(parts)s.") % {"parts": parts}, True
+        parts = ", ".join(_describe_miss(form, name) for name in form.misses)
+        words = _("Not used: its examination misses the limits of %(parts)s.") % {"parts": parts}
+        return f"{words} {_('Train it again, or erase it. Until then, answers use the text.')}", True
     if form.kind == MemoryType.PARAMETER and form.approved_at is None:
         return _("Waits for a person who approves it."), False
-    if form.persona_id is None and not form.task:
-        return _("Not mounted on a persona or a task."), False
+    return _describe_places(form, persona) or _("Not mounted on a persona or a task."), False
+
+
+def _describe_places(form: FormView, persona: str) -> str:
+    """Return in words on what a form is mounted, or nothing."""
     places = [_("Mounted on %(persona)s.") % {"persona": persona or _("a persona of another member")}]
-    return " ".join([*(places if form.persona_id else []), *([_describe_task(form)] if form.task else [])]), False
+    return " ".join([*(places if form.persona_id else []), *([_describe_task(form)] if form.task else [])])
+
+
+def _describe_miss(form: FormView, name: str) -> str:
+    """Return a limit in words, with what the examination reached and what is needed."""
+    words, report = str(PARTS.get(name, name)), form.report or {}
+    reached = report.get("perplexity_ratio" if name == "perplexity" else name)
+    limit = getattr(form.examination.limits, name) if form.examination else None
+    if reached is None or limit is None:
+        return words
+    if name == "perplexity":
+        figures = {"part": words, "reached": f"{reached:.2f}", "limit": f"{limit:.2f}"}
+        return _("%(part)s (× %(reached)s, at most × %(limit)s)") % figures
+    figures = {"part": words, "reached": f"{100 * reached:.0f}", "limit": f"{100 * limit:.0f}"}
+    return _("%(part)s (%(reached)s %%, at least %(limit)s %%)") % figures
 
 
 def _describe_task(form: FormView) -> str:

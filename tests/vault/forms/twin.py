@@ -31,6 +31,7 @@ class EngineTwin:
     pinned: set[str] = field(default_factory=set)
     adapters: dict[str, bytes] = field(default_factory=dict)
     trained: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    recipes: list[dict[str, Any]] = field(default_factory=list)
     report: dict[str, float] = field(default_factory=dict)
     asked: list[dict[str, Any]] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
@@ -154,6 +155,7 @@ class EngineTwin:
         name, _, part = request.path.removeprefix("/v1/adapters/").partition("/")
         if request.method == "POST" and not part:
             self.trained[name] = request.get_json()["pairs"]
+            self.recipes.append(request.get_json()["recipe"])
         elif request.method == "PUT":
             self.adapters[name] = request.get_data()
         elif request.method == "DELETE":
