@@ -20,7 +20,7 @@ from vault.exchange.sealed_file import SealedFile
 from vault.exchange.tables import table_columns
 from vault.layers.formats import Imported
 from vault.namespaces.rules import PathError, check_path
-from vault.packs.files import Pack, file_read
+from vault.packs.files import ADAPTER, Pack, file_read
 from vault.vocabulary import ImportFormat, OnConflict
 
 LONGEST_LABEL = 200
@@ -116,6 +116,8 @@ class _Reading:
         if self.draft.form is ImportFormat.MEMPACK:
             self.pack = file_read(open_content(self.draft.content).read(LARGEST_FILE + 1))
             yield from (entry() for _, entry in pack_entries(self.pack))
+            if self.pack.adapter:
+                yield LeftOut(ADAPTER, "adapter")
         else:
             yield from read_items(open_content(self.draft.content), self.draft.form, self.draft.columns)
 

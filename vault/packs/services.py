@@ -246,6 +246,7 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
     report["de_identification"] = asdict(done) if done else None
     adapter = _open_adapter(run.actor, draft.adapter, decided) if draft.adapter else None
     report["adapter"] = adapter.fault if adapter else ""
+    report["adapter_model"] = adapter.statement.model if adapter and adapter.statement else ""
     is_ready = not is_blocked(report) and not report["adapter"] and any(leaving.item for leaving in decided)
     _fill_version(row, decided, report)
     wordings = _collect_wordings(decided) if is_ready else {}

@@ -57,6 +57,7 @@ REASONS: dict[str, Promise] = {
     "sample": gettext_lazy("a sample of the product"),
     "pii_refused": gettext_lazy("personal data, which a policy refuses"),
     "expires_at": gettext_lazy("an expiry that a rule refuses"),
+    "adapter": gettext_lazy("an adapter, which comes only with a subscription to its pack"),
     "other_activity": gettext_lazy("another activity than a conversation"),
 }
 COUNTS: dict[str, Promise] = {

@@ -9,7 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
+from tests.vault.exchange.test_exchange import import_file
 from tests.vault.forms.stored import form_add
 from tests.vault.forms.test_adapters import GOOD, train, used_adapter
 from tests.vault.forms.test_caches import engine, persona_of
@@ -69,6 +71,28 @@ def test_installed_adapter_carries_its_report_needs_approval_answers_and_ends_wi
     run_jobs()
     assert olivia.get("forms/").json["results"] == []  # and nothing is trained anew
     assert len(charlie.get("forms/").json["results"]) == 1
+
+
+def test_pages_of_a_version_name_its_adapter(engine: EngineTwin, world: World, charlie: Contract) -> None:
+    engine.report = GOOD
+    ids = memories_of(charlie, *TEXTS)
+    pack = pack_of(charlie)
+    version = build_version(charlie, pack, ids, adapter=adapter_of(charlie, ids))
+    browser, words = signed_in(world.charlie), "3 memories and 1 adapter for tiny"
+    pages = [f"/store/own/{pack}/", f"/store/own/{pack}/{version['version']}/"]
+    assert [words in browser.get(page).content.decode() for page in pages] == [True, True]
+    offered = browser.get(f"/store/own/{pack}/{version['version']}/offer/").content.decode()
+    assert "1 adapter for tiny leaves with them." in offered
+    publish_version(charlie, version)
+    assert words in signed_in(world.olivia).get("/store/other/herons/").content.decode()
+
+
+def test_adapter_of_an_imported_file_is_named_among_what_is_left_out(world: World, olivia: Contract) -> None:
+    result = import_file(olivia, write_file(), format="mempack")
+    assert (result["counts"]["stored"], result["left_out"]) == (3, {"adapter": 1})
+    (job,) = olivia.get("jobs/?kind=memories.import").json["results"]
+    page = signed_in(world.olivia).get(f"/exchange/imports/{job['id']}/").content.decode()
+    assert "an adapter, which comes only with a subscription to its pack" in page
 
 
 def test_adapter_of_memories_about_a_person_leaves_in_no_pack(engine: EngineTwin, charlie: Contract) -> None:
