@@ -73,6 +73,10 @@ class Preview:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+Choices = Callable[[Actor], Mapping[str, Mapping[str, str]]]
+"""Returns the names of the values that a schedule of an actor may have, by value, for each such setting."""
+
+
 @dataclass(frozen=True)
 class JobKind:
     """A kind of job. permission: needed to request, retry and undo it.
@@ -80,7 +84,7 @@ class JobKind:
     settings: a dataclass that checks the settings of a schedule; None: it cannot be scheduled. default_cron: the times
     of a new tenant's schedule, in UTC; empty: it gets none. undo: the kind of job that undoes it, within `undo_for`.
     cancelled: writes the effects of a cancellation, in its transaction. most_open: the open jobs of this kind that one
-    member, key or persona may have at once.
+    member, key or persona may have at once. choices: the values among which an actor chooses a setting.
     """
 
     name: str
@@ -93,6 +97,7 @@ class JobKind:
     cancelled: Callable[[Actor, Job], None] | None = None
     default_cron: str = ""
     most_open: int = 20
+    choices: Choices | None = None
 
 
 _kinds: dict[str, JobKind] = {}

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from governance.actor import Actor
-from governance.jobs.kinds import JobHandler, JobKind, Preview, add_kind
+from governance.jobs.kinds import Choices, JobHandler, JobKind, Preview, add_kind
 from governance.jobs.steps import route_for
 from governance.models import Job
 from governance.vocabulary import Permission, Weight
@@ -29,6 +29,7 @@ def handler(
     cancelled: Callable[[Actor, Job], None] | None = None,
     default_cron: str = "",
     most_open: int = 20,
+    choices: Choices | None = None,
 ) -> Callable[[JobHandler], JobHandler]:
     """Register a function as the handler of a topic's jobs; see JobKind.
 
@@ -37,7 +38,7 @@ def handler(
 
     def register(function: JobHandler) -> JobHandler:
         kind = JobKind(
-            topic, function, permission, settings, preview, undo, undo_for, cancelled, default_cron, most_open
+            topic, function, permission, settings, preview, undo, undo_for, cancelled, default_cron, most_open, choices
         )
         route_for(kind, weight=weight, batch=batch, limit=limit)
         add_kind(kind)

@@ -78,7 +78,7 @@ def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
             cron=draft.cron,
             timezone=draft.timezone,
             enabled=draft.enabled,
-            settings=_check_settings(kind, draft.settings or {}),
+            settings=_check_choices(actor, kind, _check_settings(kind, draft.settings or {})),
             principal_kind=actor.principal_kind,
             principal_id=actor.principal_id,
             next_run_at=_find_next_run(draft),
@@ -122,7 +122,10 @@ def schedule_update(*, actor: Actor, schedule_id: UUID, changes: Mapping[str, An
         present = ScheduleDraft(schedule.kind, schedule.cron, schedule.timezone, schedule.enabled, schedule.settings)
         draft = replace(present, **changes)
         schedule.cron, schedule.timezone, schedule.enabled = draft.cron, draft.timezone, draft.enabled
-        schedule.settings, schedule.next_run_at = _check_settings(kind, draft.settings or {}), _find_next_run(draft)
+        settings, schedule.next_run_at = _check_settings(kind, draft.settings or {}), _find_next_run(draft)
+        if draft.enabled or settings != schedule.settings:
+            _check_choices(actor, kind, settings)
+        schedule.settings = settings
         schedule.principal_kind, schedule.principal_id = actor.principal_kind, actor.principal_id
         schedule.save()
         _record(actor, Verb.SCHEDULE_CHANGED, schedule)
@@ -267,6 +270,15 @@ def _check_settings(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any
             FieldError(".".join(["settings", *map(str, fault["loc"])]), message_of(fault)) for fault in error.errors()
         ]
         raise Invalid(errors=faults) from error
+
+
+def _check_choices(actor: Actor, kind: JobKind, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings, if the actor may choose each of them. Raises Invalid; Forbidden."""
+    choices = kind.choices(actor) if kind.choices is not None else {}
+    wrong = [name for name, known in choices.items() if settings[name] not in known]
+    if wrong:
+        raise Invalid(errors=[FieldError(f"settings.{name}", "nothing has this id or name") for name in wrong])
+    return settings
 
 
 def _find_next_run(draft: ScheduleDraft) -> datetime | None:

@@ -50,10 +50,15 @@ class ScheduleForm(PageForm):
     )
 
     def __init__(
-        self, data: Mapping[str, Any] | None = None, *, kind: str, initial: dict[str, Any] | None = None
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        kind: str,
+        initial: dict[str, Any] | None = None,
+        choices: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         super().__init__(data, initial=initial)
-        self.chosen = SettingsForm(data, kind=kind, initial=(initial or {}).get("settings"))
+        self.chosen = SettingsForm(data, kind=kind, initial=(initial or {}).get("settings"), choices=choices)
         style_fields(self.chosen)
 
     def is_valid(self) -> bool:

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -115,11 +116,27 @@ def _may_count(actor: Actor, kind: str) -> bool:
     return kind_of(kind).preview is not None and is_allowed(actor, kind_of(kind).permission)
 
 
+def list_choices(actor: Actor, kind: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the values among which the actor chooses settings of a kind, with their names; none of a former kind or
+    one that the actor may not request."""
+    known = kind_of(kind) if kind in schedulable_kinds() else None
+    if known is None or known.choices is None or not is_allowed(actor, known.permission):
+        return {}
+    return known.choices(actor)
+
+
+def _name_settings(row: "Schedule", choices: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the names of the values that a schedule chooses, or nothing."""
+    others = _("of another member, or removed")
+    return ", ".join(known.get(str(row.settings.get(name)), others) for name, known in choices.items())
+
+
 def describe_schedule(actor: Actor, row: "Schedule", counted: Counted | None = None) -> ShownSchedule:
     mark, status = STATUSES[JobStatus(row.last_job.status)] if row.last_job else ("", "")
+    chosen = _name_settings(row, list_choices(actor, row.kind))
     return ShownSchedule(
         row=row,
-        name=kind_words(row.kind),
+        name=f"{kind_words(row.kind)}: {chosen}" if chosen else kind_words(row.kind),
         meaning=meaning_words(row.kind),
         when=_describe_times(row),
         mark=mark,

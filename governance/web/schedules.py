@@ -27,6 +27,7 @@ from governance.web.job_words import cron_words, effect_words, kind_words, meani
 from governance.web.pages import draw, form_page, post_page, see_other
 from governance.web.return_page import is_here
 from governance.web.schedule_forms import ScheduleForm, initial_of
+from governance.web.schedule_list import list_choices
 from governance.web.zones import ZONES
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "enabled": True,
             "settings": {name: value for name, value in request.GET.items() if name != "kind"},
         }
-        return _form(request, ScheduleForm(initial=initial, kind=kind), kind)
-    form = ScheduleForm(request.POST, kind=kind)
+        return _form(request, ScheduleForm(initial=initial, kind=kind, choices=list_choices(actor, kind)), kind)
+    form = ScheduleForm(request.POST, kind=kind, choices=list_choices(actor, kind))
     try:
         if form.is_valid():
             schedule_create(actor=actor, draft=form.draft(kind))
@@ -67,10 +68,12 @@ def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpRespo
     """Show one schedule. `preview` in the address: also show the changes that a run would make now."""
     found = schedule_get(actor=actor, schedule_id=schedule_id)
     more: dict[str, Any] = {"schedule": found, "words": cron_words(found.cron)}
+    choices = list_choices(actor, found.kind)
     if request.method != "POST":
         more["effect"] = _describe_effect(request, actor, found)
-        return _form(request, ScheduleForm(initial=initial_of(found), kind=found.kind), found.kind, more)
-    form = ScheduleForm(request.POST, kind=found.kind)
+        form = ScheduleForm(initial=initial_of(found), kind=found.kind, choices=choices)
+        return _form(request, form, found.kind, more)
+    form = ScheduleForm(request.POST, kind=found.kind, choices=choices)
     try:
         if form.is_valid():
             schedule_update(actor=actor, schedule_id=schedule_id, changes=form.changes())

@@ -31,15 +31,23 @@ class PairsField(forms.CharField):
 
 
 class SettingsForm(forms.Form):
-    """A field for each setting of a kind of job, with the kind's defaults unless `initial` has others."""
+    """A field for each setting of a kind of job, with the kind's defaults unless `initial` has others. choices: the
+    values of a setting with their names."""
 
     def __init__(
-        self, data: Mapping[str, Any] | None = None, *, kind: str, initial: Mapping[str, Any] | None = None
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        kind: str,
+        initial: Mapping[str, Any] | None = None,
+        choices: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         schemas = _schemas(kind)
         defaults = {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
         super().__init__(data, prefix=PREFIX, initial=defaults | dict(initial or {}))
         self.fields.update({name: _field(kind, name, schema) for name, schema in schemas.items()})
+        for name, known in (choices or {}).items():
+            self.fields[name] = forms.ChoiceField(label=LABELS[name], choices=[("", "—"), *known.items()])
 
     def blame(self, fault: FieldError) -> None:
         """Show an error of a service at its field, or above the settings if it has none."""

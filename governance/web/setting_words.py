@@ -22,7 +22,7 @@ LABELS: dict[str, Promise] = {
     "on": _("Runs also after"),
     "peer": _("Id of the other installation"),
     "persona": _("Persona"),
-    "pipeline": _("Id of the pipeline"),
+    "pipeline": _("Pipeline"),
     "purge": _("Erase memories after the grace period"),
     "repair": _("Repair what is found"),
     "sentences": _("Sentences of a summary at most"),

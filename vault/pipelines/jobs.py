@@ -1,6 +1,6 @@
 """The job that runs a stored pipeline: at the times of a schedule, and after an event."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 from uuid import UUID
@@ -8,11 +8,12 @@ from uuid import UUID
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
+from governance.actor import Actor
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic
 from vault.pipelines.runs import run_apply, run_prepare
-from vault.pipelines.services import pipeline_get
+from vault.pipelines.services import pipeline_get, pipelines_list
 
 
 def _check_id(text: str) -> str:
@@ -33,7 +34,12 @@ class PipelineSettings:
     on: Literal["", "import", "pack", "namespace"] = ""
 
 
-@handler(Topic.PIPELINE_RUN, permission=Permission.MEMORY_READ, settings=PipelineSettings)
+def pipeline_choices(actor: Actor) -> Mapping[str, Mapping[str, str]]:
+    """Return the actor's own pipelines, by id, which its schedules may run. Raises Forbidden; KeyUnavailable."""
+    return {"pipeline": {str(pipeline.id): pipeline.name for pipeline in pipelines_list(actor=actor)}}
+
+
+@handler(Topic.PIPELINE_RUN, permission=Permission.MEMORY_READ, settings=PipelineSettings, choices=pipeline_choices)
 def pipeline_run_job(run: JobRun) -> Callable[[], Step]:
     """Run a pipeline of the requester, in one step: all or none. done: memories named by its results.
 

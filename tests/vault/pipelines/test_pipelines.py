@@ -14,7 +14,7 @@ from tests.factories import ApiReply, World
 from tests.governance.tenants.test_bound_keys import create_bound_client
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
-from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.api.contract import MISSING, Contract, fields_at_fault
 from tests.vault.api.openapi import faults_of
 from tests.vault.outbox import run_jobs
 from vault.pipelines.examples import EXAMPLES, PACK
@@ -172,28 +172,59 @@ def test_runs_and_stored_pipelines_stay_within_the_rights_of_the_runner(
     assert (alice.delete(address).status, alice.get(address).status) == (204, 404)
 
 
+def test_schedule_runs_only_a_pipeline_of_its_owner_and_names_it(
+    world: World, olivia: Contract, alice: Contract, charlie: Contract
+) -> None:
+    mine, others, foreign = (
+        client.post("pipelines/", {"name": name, "steps": [LISTED]}).json["id"]
+        for client, name in ((olivia, "Weekly otters"), (alice, "Tag"), (charlie, "Herons"))
+    )
+    schedule = {"kind": "pipeline.run", "cron": "0 3 * * 1"}
+    for wrong in (others, foreign, str(MISSING)):
+        refused = olivia.post("schedules/", {**schedule, "settings": {"pipeline": wrong}})
+        assert fields_at_fault(refused) == {"settings.pipeline"}
+    made = olivia.post("schedules/", {**schedule, "settings": {"pipeline": mine}}).json["id"]
+    assert fields_at_fault(olivia.patch(f"schedules/{made}/", {"settings": {"pipeline": others}})) == {
+        "settings.pipeline"
+    }
+    browser = signed_in(world.olivia)
+    for page in ("/schedules/", "/jobs/"):
+        assert "Weekly otters" in browser.get(page).content.decode()
+    assert (
+        f'<option value="{mine}">Weekly otters</option>'
+        in browser.get("/jobs/schedules/new/?kind=pipeline.run").content.decode()
+    )
+    sent = {"rhythm": "hour", "timezone": "UTC", "enabled": "on", "settings-pipeline": others}
+    assert browser.post("/jobs/schedules/new/?kind=pipeline.run", sent).status_code == 422
+    assert olivia.delete(f"pipelines/{mine}/").status == 204
+    assert olivia.patch(f"schedules/{made}/", {"enabled": False}).status == 200
+    assert "of another member, or removed" in browser.get("/schedules/").content.decode()
+
+
 def test_schedule_and_ended_import_run_a_pipeline_of_the_owner(
     olivia: Contract, alice: Contract, bob: Contract, superuser: Superuser
 ) -> None:
     ids = _fill(alice)
     steps = [LISTED, {"op": "tag", "ids": "$1.ids", "tags": ["seen"]}]
-    mine, others = (client.post("pipelines/", {"name": "Tag", "steps": steps}).json["id"] for client in (olivia, alice))
+    mine = olivia.post("pipelines/", {"name": "Tag", "steps": steps}).json["id"]
     schedule = {"kind": "pipeline.run", "cron": "0 3 * * 1"}
     wrong = olivia.post("schedules/", {**schedule, "settings": {"pipeline": "x"}})
     assert fields_at_fault(wrong) == {"settings.pipeline"}
     assert bob.post("schedules/", {**schedule, "settings": {"pipeline": mine}}).status == 403
-    made, foreign = (
+    gone = olivia.post("pipelines/", {"name": "Gone", "steps": steps}).json["id"]
+    made, idle = (
         olivia.post("schedules/", {**schedule, "settings": {"pipeline": one, "on": event}}).json["id"]
-        for one, event in ((mine, "import"), (others, ""))
+        for one, event in ((mine, "import"), (gone, ""))
     )
+    assert olivia.delete(f"pipelines/{gone}/").status == 204
     due = "UPDATE governance_schedule SET next_run_at = now() - interval '1 minute' WHERE id = %s"
-    for one in (made, foreign):
+    for one in (made, idle):
         superuser().execute(due, [one])
     schedules_start_task()
     run_jobs()
     rows = olivia.get("schedules/").json["results"]
     ended = {row["settings"]["pipeline"]: olivia.get(f"jobs/{row['last_job']}/").json["status"] for row in rows}
-    assert ended == {mine: "succeeded", others: "failed"}
+    assert ended == {mine: "succeeded", gone: "failed"}
     assert _ids(alice, "/team/notes", tags="seen") == ids
     file = b"content\nThe otter swims.\n"
     imported = alice.raw("imports/?format=csv&namespace=/team/notes", file, content_type="application/octet-stream")
