@@ -1,5 +1,6 @@
 """personas/{id}/stm/, segments/ … settings/ of the REST API, and layers/settings/ of the tenant."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -36,16 +37,19 @@ from vault.layers.persona import (
 from vault.layers.replay import replay_later
 from vault.layers.rules import NAMES, RANGES, WHOLE, merge_constants
 from vault.layers.selectors import SegmentView, segments_list, stm_list
-from vault.layers.working_set import STABLE, TEXT, WORKING, working_set
+from vault.layers.working_set import BUDGET, STABLE, TEXT, WORKING, working_set
 from vault.scheduler.replacement import ReplacementName
 from vault.scheduler.rules import HIGHEST_WEIGHT, LEAST_WEIGHT, PREDICTORS
-from vault.scheduler.selectors import scheduler_state
+from vault.scheduler.selectors import scheduler_state, working_sets_replay
 from vault.scheduler.services import replacement_set
 from vault.vocabulary import EntryQueue
 
 MOST_ENTRIES = 1_000
 STREAM = OpenApiParameter("stream", str, description="Id of a stream: of its pages alone.")
 SESSION = OpenApiParameter("session_id", str, description="Of the set; by default, that with the newest turn.")
+REPLAY = OpenApiParameter(
+    "replay", int, description=f"Tokens, 1 to {BUDGET}: replay the last turns with each policy, in sets of this size."
+)
 EVICTED = OpenApiParameter("evicted", bool, description="true: the segments that left, whose memories are archived.")
 
 
@@ -172,11 +176,29 @@ class PredictorSchema(Schema):
     used = serializers.IntegerField(help_text="Of those preloaded, by the next turn.")
 
 
+class ReplayedSchema(Schema):
+    policy = serializers.ChoiceField(choices=list(ReplacementName))
+    turns = serializers.IntegerField(help_text="Those that cite memories, of the last 60.")
+    hits = RoundedField(help_text="Mean share of a turn's cited memories that were in the set before the question.")
+    recent = RoundedField(help_text="The same for the newest memories, with the same budget.")
+    found = RoundedField(help_text="The same for the results of the last search.")
+    tokens = RoundedField(help_text="Mean size of the set.")
+    saved_tokens = serializers.IntegerField(
+        help_text="Of the cited memories that were in the set, all turns together: no turn had to fetch them."
+    )
+    saved_seconds = serializers.FloatField(
+        allow_null=True,
+        help_text="Time to read the saved tokens, at the speed at which this call read the present set; null if that "
+        "is empty.",
+    )
+
+
 class WorkingSetSchema(PageSchema):
     results = WorkingItemSchema(many=True)
     replacement = serializers.ChoiceField(choices=list(ReplacementName))
     predictors = PredictorSchema(many=True)
     missed = serializers.IntegerField(help_text="Memories that a turn used and nothing had preloaded.")
+    replays = ReplayedSchema(many=True, help_text="Of each policy; empty without `replay`.")
 
 
 class ReplacementInput(StrictSerializer):
@@ -245,14 +267,22 @@ class TraitsView(ApiView):
 
 
 class WorkingSetView(ApiView):
-    @of_memories("personas_working_set", WorkingSetSchema, parameters=[SESSION], may=[404])
+    @of_memories("personas_working_set", WorkingSetSchema, parameters=[SESSION, REPLAY], may=[404])
     def get(self, request: Request, persona_id: UUID) -> object:
         """Read the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
         actor, session = self.actor(), request.query_params.get("session_id", "")
+        began = time.perf_counter()
         found = working_set(actor=actor, persona_id=persona_id, session=session)
-        refuse_unknown_parameters(request, "session_id")
+        seconds, tokens = time.perf_counter() - began, sum(item.tokens for item in found)
+        refuse_unknown_parameters(request, "session_id", "replay")
+        budget = _read_replay(request)
         state = scheduler_state(actor=actor, persona_id=persona_id)
-        return whole_list(found) | vars(state)
+        outcomes = working_sets_replay(actor=actor, persona_id=persona_id, budget=budget) if budget else {}
+        replays = [
+            {**vars(outcome), "policy": name, "saved_seconds": outcome.saved_seconds(seconds, tokens)}
+            for name, outcome in outcomes.items()
+        ]
+        return whole_list(found) | vars(state) | {"replays": replays}
 
     @describe("personas_working_set_update", ReplacementSchema, request=ReplacementInput, may=[404])
     def patch(self, request: Request, persona_id: UUID) -> object:
@@ -308,6 +338,16 @@ class TenantConstantsView(ApiView):
         authorize(actor, Permission.OPERATIONS_MANAGE)
         values = self.read_body()
         return merge_constants(tenant_constants_set(actor=actor, values=values))
+
+
+def _read_replay(request: Request) -> int:
+    """Return the budget of a replay; 0 for none. Raises Invalid."""
+    text = request.query_params.get("replay")
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(BUDGET)) and 1 <= int(text) <= BUDGET):
+        raise Invalid(errors=[FieldError("replay", f"1 to {BUDGET}")])
+    return int(text)
 
 
 def _profile_json(actor: Actor, persona_id: UUID, found: Sequence[ProfileField]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class Replayed:
     """The outcome of a replay. hits, recent, found: the mean share of a turn's used memories that were in the working
     set, among the newest memories, and among the last search's results, each with the same budget. turns: those with
     used memories; tokens: mean size of the working set; counts: by predictor, with "" for what none preloaded.
+    saved_tokens: of the used memories that were in the working set, all turns together, which no turn had to fetch.
     """
 
     turns: int
@@ -33,6 +34,12 @@ class Replayed:
     found: float
     tokens: float
     counts: Mapping[str, Count] = field(default_factory=dict)
+    saved_tokens: int = 0
+
+    def saved_seconds(self, seconds: float, tokens: int) -> float | None:
+        """Return the time that the saved tokens take to read, as a measured read of `tokens` took `seconds`; None if
+        nothing was measured."""
+        return round(self.saved_tokens * seconds / tokens, 4) if tokens else None
 
 
 def replay(
@@ -52,7 +59,7 @@ def replay(
     counts: dict[str, Count] = defaultdict(Count)
     shares: list[list[float]] = []
     held: list[Chosen] = []
-    sizes = []
+    sizes, saved = [], 0
     for at in range(1, len(turns)):
         before, used = turns[:at], (wanted or [turn.used for turn in turns])[at] & memories.by_id.keys()
         weights = learn_weights(counts if learns else {})
@@ -66,9 +73,10 @@ def replay(
         newest = [candidate.id for candidate in memories.newest if candidate.at <= before[-1].at]
         rivals = [_within(memories, ids, budget) for ids in (newest, before[-1].found)]
         shares.append([_share(used, ids) for ids in ({chosen.id for chosen in held}, *rivals)])
+        saved += sum(chosen.tokens for chosen in held if chosen.id in used)
         count_use(counts, held, used)
     hits, recent, found = (sum(column) / len(column) for column in zip(*(shares or [[0.0] * 3]), strict=True))
-    return Replayed(len(shares), hits, recent, found, sum(sizes) / max(len(sizes), 1), dict(counts))
+    return Replayed(len(shares), hits, recent, found, sum(sizes) / max(len(sizes), 1), dict(counts), saved)
 
 
 def count_use(counts: dict[str, Count], held: Sequence[Chosen], used: AbstractSet[UUID]) -> None:

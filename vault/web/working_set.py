@@ -1,5 +1,6 @@
 """The working set of a persona: its memories with their reasons, its predictors, and a replay of each policy."""
 
+import time
 from http import HTTPStatus
 from uuid import UUID
 
@@ -95,7 +96,9 @@ def working_set_page(request: HttpRequest, actor: Actor, persona_id: UUID) -> Ht
         replacement_set(actor=actor, persona_id=persona_id, name=request.POST.get("replacement", ""))
         return see_other(reverse("layers_working_set", args=[persona_id]))
     budget = _read_budget(request)
+    began = time.perf_counter()
     items = working_set(actor=actor, persona_id=persona_id)
+    seconds, tokens = time.perf_counter() - began, sum(item.tokens for item in items)
     best = sorted(items, key=lambda item: (item.tier != STABLE, -item.score))
     persona = persona_get(actor=actor, reference=str(persona_id))
     state = scheduler_state(actor=actor, persona_id=persona_id)
@@ -104,17 +107,24 @@ def working_set_page(request: HttpRequest, actor: Actor, persona_id: UUID) -> Ht
         "persona": persona,
         "items": [(item, REASONS.get(item.reason, item.reason)) for item in best[:SHOWN]],
         "more": max(len(items) - SHOWN, 0),
-        "tokens": sum(item.tokens for item in items),
+        "tokens": tokens,
         "budget": BUDGET,
         "state": state,
         "predictors": [(REASONS.get(predictor.name, predictor.name), predictor) for predictor in state.predictors],
-        "policies": [(name, POLICIES[name], outcome) for name, outcome in replayed.items()],
+        "policies": [
+            (name, POLICIES[name], outcome, _in_milliseconds(outcome.saved_seconds(seconds, tokens)))
+            for name, outcome in replayed.items()
+        ],
         "budgets": BUDGETS,
         "tried": budget,
         "turns": next(iter(replayed.values())).turns,
         "may_edit": is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(persona)),
     }
     return draw(request, "vault/layers/working_set.html", context, status=HTTPStatus.OK)
+
+
+def _in_milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000 * seconds
 
 
 def _read_budget(request: HttpRequest) -> int:

@@ -147,7 +147,7 @@ def test_other_members_and_tenants_do_not_get_the_set(
 ) -> None:
     persona = persona_of(world, "alice")
     assert bob.get(f"personas/{persona}/working-set/").status in {403, 404}
-    assert charlie.get(f"personas/{persona}/working-set/").status == 404
+    assert charlie.get(f"personas/{persona}/working-set/?replay=1000").status == 404
 
 
 def test_replacement_of_a_persona_comes_before_that_of_the_tenant(world: World) -> None:
@@ -187,6 +187,12 @@ def test_page_shows_the_set_and_chooses_the_policy(world: World, alice: Contract
     page = client.get(f"{address}?budget=1000").content.decode()
     assert FACTS[0] in page
     assert "Replay of 1 turn that cites memories." in page
+    assert "Tokens saved" in page
+    replays = alice.get(f"personas/{persona_of(world, 'alice')}/working-set/?replay=1000").json["replays"]
+    assert {row["policy"] for row in replays} == {"keep", "lru", "heat", "semantic", "label"}
+    for row in replays:
+        assert f"<td>{row['saved_tokens']}</td>" in page
+        assert row["saved_tokens"] > 0 < row["saved_seconds"]
     assert client.get(f"{address}?budget=7").status_code == 422
     assert client.post(address, {"replacement": "semantic"}).status_code == 303
     page = client.get(address).content.decode()

@@ -133,10 +133,13 @@ def test_replay_compares_the_set_with_the_newest_and_the_last_results() -> None:
     assert outcome.hits == 1  # each turn uses the neighbour of what the last one cites
     assert (outcome.recent, outcome.found) == (0, 0)
     assert outcome.tokens <= 60
+    assert outcome.saved_tokens == 9 * memory(1).tokens
+    assert outcome.saved_seconds(2.0, 9) == 2.0 * memory(1).tokens
+    assert outcome.saved_seconds(2.0, 0) is None
     assert outcome.counts["beside"].used > 0
     assert outcome.counts[""].used == 0
 
 
 def test_replay_without_cited_memories_counts_nothing() -> None:
     outcome = replay(Memories([]), [turn(0), turn(1)], KEEP, budget=60)
-    assert (outcome.turns, outcome.hits) == (0, 0)
+    assert (outcome.turns, outcome.hits, outcome.saved_tokens) == (0, 0, 0)
