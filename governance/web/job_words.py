@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from governance.errors import DomainError
 from governance.heartbeats import Part
 from governance.jobs.kinds import Preview
-from governance.jobs.selectors import JobView
+from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import JobStatus, Topic
 from governance.web.explanations import EXPLANATIONS
 
@@ -134,6 +134,17 @@ def effect_words(kind: str, preview: Preview) -> str:
     parts = [(PARTS_OF_EFFECTS[name], count) for name, count in sorted(preview.counts.items()) if count]
     words = parts or [(EFFECTS.get(kind, EFFECT), preview.count)]
     return gettext(", ").join(words % {"n": count} for words, count in words)
+
+
+def progress_words(view: JobView) -> str:
+    """Return how far a job is: of one that trains an adapter, the training and then the examination."""
+    done, total = view.done, view.total or 0
+    if view.kind == Topic.FORM_BUILD and view.status in OPEN and total > 1:
+        steps = total // 2
+        if done >= steps:
+            return gettext("examining")
+        return gettext("training: %(done)s of %(total)s") % {"done": done, "total": steps}
+    return gettext("%(done)s of %(total)s") % {"done": done, "total": total}
 
 
 def result_words(view: JobView) -> str:

@@ -32,6 +32,7 @@ from governance.web.job_words import (
     error_words,
     kind_words,
     left_codes,
+    progress_words,
     reason_words,
     result_words,
 )
@@ -65,6 +66,10 @@ class ShownJob:
     @property
     def percent(self) -> int:
         return int(self.view.progress * 100)
+
+    @property
+    def progress(self) -> str:
+        return progress_words(self.view)
 
     @property
     def is_open(self) -> bool:

@@ -100,7 +100,7 @@ def test_adapter_of_a_handbook_answers_until_its_page_is_erased(server: RunningS
     page.goto("/jobs/?list=all")
     page.get_by_role("link", name="Make a cache or an adapter").first.click()
     page.get_by_role("link", name="Show in Forms").click(timeout=TRAINING)
-    anew = page.locator("li", has=page.get_by_text("Trained anew"))
+    anew = page.locator("li", has=page.get_by_text("Knows our house"))
     expect(anew).to_contain_text("2 memories")
     submit(anew.get_by_role("button", name="Approve"))
     submit(anew.get_by_role("button", name="Mount", exact=True))

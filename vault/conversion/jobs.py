@@ -144,7 +144,8 @@ def _wait_for(run: JobRun, runs_in: InferenceEngine, handle: str, wanted: str) -
         state = runs_in.adapter_state(handle)
         if state is None or state.status in FAILED:
             raise ProviderUnavailable("The engine could not train or examine the adapter")
-        run.report(state.step, 2 * state.steps)  # the examination takes about as long
+        trained = state.step if wanted == TRAINED else state.steps  # a training may end early
+        run.report(trained, 2 * state.steps)  # the examination takes about as long
         if state.status == wanted:
             return state
         time.sleep(PAUSE)

@@ -1,5 +1,6 @@
 """Forms: which memories are a cache or an adapter, what each saves and why; made, approved, mounted, erased here."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -53,6 +54,7 @@ PARTS: dict[str, Promise] = {  # of an examination
     "general": gettext_lazy("general prompts"),
     "perplexity": gettext_lazy("perplexity"),
 }
+POLICY = re.compile(r"policy:(.+?)@(\d+)(?= policy:|$)")  # a rule, joined to others by spaces
 LEARNED = {"exact", "paraphrases"}  # limits that more rounds of training reach; the others are of harm to the base
 
 
@@ -85,6 +87,13 @@ class Row:
     def may_approve(self) -> bool:
         is_new = self.form.kind == MemoryType.PARAMETER and self.form.approved_at is None
         return is_new and not self.form.misses and not self.form.is_stale
+
+    @property
+    def rule(self) -> str:
+        """Return in words which policies set the limits."""
+        rules = POLICY.findall(self.form.examination.rule) if self.form.examination else []
+        named = [_("policy %(name)s, version %(version)s") % {"name": name, "version": at} for name, at in rules]
+        return "; ".join(named) or _("by default")
 
     @property
     def may_train_again(self) -> bool:

@@ -23,6 +23,7 @@ from governance.vocabulary import Permission, Topic
 from governance.web.explanations import detail_of, explanation_of
 from governance.web.faults import Fault, fault_texts
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
+from governance.web.undo import put_message
 from vault.listing.selectors import memories_choose, paths_list
 from vault.packs.selectors import packs_list
 from vault.pipelines.examples import EXAMPLES
@@ -144,6 +145,7 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
         document = written.steps()
         if action == "save":
             saved = _save(actor, found, PipelineDraft(written.name, document))
+            put_message(request, _("Pipeline saved"))
             return see_other(reverse("pipeline", args=[saved.id]))
         is_dry = action != "run"
         steps = steps_read(document)

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -10,8 +11,10 @@ from django.test import Client
 
 from governance.heartbeats import Part
 from governance.jobs.kinds import kind_of, schedulable_kinds
+from governance.jobs.selectors import JobView
 from governance.outbox.routes import MAX_ATTEMPTS
-from governance.web.job_words import KINDS, PARTS, cron_words, meaning_words
+from governance.vocabulary import JobStatus, Topic
+from governance.web.job_words import KINDS, PARTS, cron_words, meaning_words, progress_words
 from governance.web.schedule_forms import ScheduleForm, cron_of, rhythm_of
 from governance.web.setting_forms import SettingsForm
 from governance.web.setting_words import LABELS
@@ -209,6 +212,19 @@ def test_each_setting_of_each_kind_has_words() -> None:
         assert settings is not None
         assert list(SettingsForm(kind=kind).fields) == [field.name for field in dataclasses.fields(settings)]
         assert {*SettingsForm(kind=kind).fields} <= {*LABELS}
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "status", "words"),
+    [
+        (42, 120, JobStatus.RUNNING, "training: 42 of 60"),
+        (60, 120, JobStatus.RUNNING, "examining"),
+        (1, 1, JobStatus.SUCCEEDED, "1 of 1"),
+    ],
+)
+def test_training_that_is_over_is_said_to_be_examined(done: int, total: int, status: JobStatus, words: str) -> None:
+    job = JobView(uuid4(), Topic.FORM_BUILD, status, done / total, done, total, 1, False, None, None, None, *[None] * 3)
+    assert progress_words(job) == words
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("charlie", 404)])

@@ -26,7 +26,7 @@ def test_limits_of_the_examination_are_a_policy(
     create_policy(olivia, "examination", {"where": {"namespace": "/team"}, "paraphrases": 0.5}, name="milder")
     page = signed_in(world.olivia).get("/forms/").content.decode()
     assert "paraphrases 0.5" in page
-    assert "policy:milder@1" in page
+    assert "policy milder, version 1" in page
     mount(olivia, form)
     ask(olivia)
     assert used_adapter(engine)

@@ -23,7 +23,7 @@ def test_page_tells_what_each_form_saves_and_why_it_is_used_or_not(
     ask(olivia)
     page = signed_in(world.olivia).get("/forms/").content.decode()
     assert "Mounted on olivia." in page
-    assert f"used 1 times, saved {cache['tokens']} tokens" in page
+    assert f"used 1 time, saved {cache['tokens']} tokens" in page
     assert "Not used: its examination misses the limits of perplexity (× 1.40, at most × 1.10)." in page
     assert olivia.delete(f"memories/{ids[0]}/").status == 204
 
@@ -90,8 +90,9 @@ def test_text_of_a_form_needs_the_right_to_its_memories(
 def test_viewer_sees_no_form_to_make_and_is_refused(
     engine: EngineTwin, world: World, olivia: Contract, bob: Contract
 ) -> None:
-    form = make_cache(olivia, add_facts(olivia))
     browser = signed_in(world.bob)
+    assert "An editor or an admin can make a cache" in browser.get("/forms/").content.decode()
+    form = make_cache(olivia, add_facts(olivia))
     page = browser.get("/forms/").content.decode()
     assert "House rules" in page
     assert 'name="namespace"' not in page

@@ -251,6 +251,7 @@ def test_page_builds_a_pipeline_step_by_step_and_tries_runs_and_saves_it(world: 
     assert (tried.status_code, tried.text.count("3 memories"), "Nothing was changed." in tried.text) == (200, 2, True)
     assert f'href="/memories/{ids[0]}/"' in tried.text
     saved = browser.post("/pipelines/new/", {**form, "action": "save"})
+    assert "Pipeline saved" in browser.get(saved["Location"]).content.decode()
     assert saved.status_code == 303
     viewer = signed_in(world.bob).post("/pipelines/new/", {**form, "action": "run"})
     assert (viewer.status_code, "Step 2 (archive)" in viewer.text, len(_ids(alice, "/team/notes"))) == (403, True, 3)
