@@ -47,7 +47,7 @@ class SettingsForm(forms.Form):
         super().__init__(data, prefix=PREFIX, initial=defaults | dict(initial or {}))
         self.fields.update({name: _field(kind, name, schema) for name, schema in schemas.items()})
         for name, known in (choices or {}).items():
-            self.fields[name] = forms.ChoiceField(label=LABELS[name], choices=[("", "—"), *known.items()])
+            self.fields[name] = forms.ChoiceField(label=str(LABELS[name]), choices=[("", "—"), *known.items()])
 
     def blame(self, fault: FieldError) -> None:
         """Show an error of a service at its field, or above the settings if it has none."""

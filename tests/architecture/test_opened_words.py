@@ -41,6 +41,7 @@ LISTED = {
     "vault/embeddings/vectors.py": SYSTEM,
     "vault/graph/jobs.py": SYSTEM,
     "vault/graph/neighbours.py": SYSTEM,
+    "vault/conversion/unlearning.py": "the name goes on to the adapter that is trained in its place",
     "vault/layers/distillation.py": SYSTEM,
     "vault/layers/page_texts.py": SYSTEM,
     "vault/layers/placement.py": SYSTEM,

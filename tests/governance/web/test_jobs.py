@@ -222,7 +222,7 @@ def test_each_setting_of_each_kind_has_words() -> None:
         (1, 1, JobStatus.SUCCEEDED, "1 of 1"),
     ],
 )
-def test_training_that_is_over_is_said_to_be_examined(done: int, total: int, status: JobStatus, words: str) -> None:
+def test_ended_training_is_shown_as_being_examined(done: int, total: int, status: JobStatus, words: str) -> None:
     job = JobView(uuid4(), Topic.FORM_BUILD, status, done / total, done, total, 1, False, None, None, None, *[None] * 3)
     assert progress_words(job) == words
 

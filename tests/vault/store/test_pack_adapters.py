@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.factories import World
+from governance.vocabulary import RoleName
+from tests.factories import World, person_add
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.exchange.test_exchange import import_file
@@ -73,18 +74,21 @@ def test_installed_adapter_carries_its_report_needs_approval_answers_and_ends_wi
     assert len(charlie.get("forms/").json["results"]) == 1
 
 
-def test_pages_of_a_version_name_its_adapter(engine: EngineTwin, world: World, charlie: Contract) -> None:
+def test_pages_of_a_version_name_its_adapter(engine: EngineTwin, world: World, olivia: Contract) -> None:
+    adam = person_add(world.acme, "adam@acme.example", RoleName.ADMIN)
     engine.report = GOOD
-    ids = memories_of(charlie, *TEXTS)
-    pack = pack_of(charlie)
-    version = build_version(charlie, pack, ids, adapter=adapter_of(charlie, ids))
-    browser, words = signed_in(world.charlie), "3 memories and 1 adapter for tiny"
-    pages = [f"/store/own/{pack}/", f"/store/own/{pack}/{version['version']}/"]
-    assert [words in browser.get(page).content.decode() for page in pages] == [True, True]
-    offered = browser.get(f"/store/own/{pack}/{version['version']}/offer/").content.decode()
+    ids = memories_of(olivia, *TEXTS)
+    pack = pack_of(olivia)
+    version = build_version(olivia, pack, ids, adapter=adapter_of(olivia, ids))
+    browser, words = signed_in(world.olivia), "3 memories and 1 adapter for tiny"
+    for page in (f"/store/own/{pack}/", f"/store/own/{pack}/1.0.0/"):
+        assert words in browser.get(page).content.decode()
+    offered = browser.get(f"/store/own/{pack}/1.0.0/offer/").content.decode()
     assert "1 adapter for tiny leaves with them." in offered
-    publish_version(charlie, version)
-    assert words in signed_in(world.olivia).get("/store/other/herons/").content.decode()
+    waiting = publish_version(olivia, version)
+    assert words in signed_in(adam).get("/reviews/").content.decode()
+    assert Contract(key=adam.key.text).post(f"publications/{waiting['id']}/approve/").status == 200
+    assert words in signed_in(world.charlie).get("/store/acme/herons/").content.decode()
 
 
 def test_adapter_of_an_imported_file_is_named_among_what_is_left_out(world: World, olivia: Contract) -> None:
