@@ -37,7 +37,7 @@ UNHURRIED = frozenset({Topic.CUBES_READ, Topic.STORE_READ})
 
 
 def emit(*, actor: Actor, topic: str, payload: Payload, identity: UUID | None = None) -> None:
-    """Store an event in the caller's transaction. `payload` holds ids and numbers only, never content."""
+    """Store an event in the caller's transaction. `payload` holds ids and numbers, and content only as it is sealed."""
     with prepared_cursor() as cursor:
         cursor.execute(EMIT if topic in UNHURRIED else EMIT_AND_WAKE, _event_row(actor, topic, payload, identity))
 

@@ -119,7 +119,7 @@ def test_task_is_named_and_changed_on_the_page(engine: EngineTwin, world: World,
     run_jobs()
     newest = alice.get("forms/").json["results"][0]
     assert (newest["id"] != form["id"], newest["task"], newest["composition"]) == (True, TASK, "rotated")
-    assert browser.post(f"/forms/{newest['id']}/change/", {"action": "erase"}).status_code == 303
+    assert browser.post(f"/forms/{newest['id']}/change/", {"action": "erase", "confirmed": "yes"}).status_code == 303
     assert browser.post(change, {"action": "unmount"}).status_code == 303
     assert browser.post(change, {"action": "task", "task": ""}).status_code == 303
     assert "Not mounted on a persona or a task." in browser.get("/forms/").content.decode()
