@@ -177,7 +177,7 @@ class PredictorSchema(Schema):
 
 
 class ReplayedSchema(Schema):
-    policy = serializers.ChoiceField(choices=list(ReplacementName))
+    replacement = serializers.ChoiceField(choices=list(ReplacementName))
     turns = serializers.IntegerField(help_text="Those that cite memories, of the last 60.")
     hits = RoundedField(help_text="Mean share of a turn's cited memories that were in the set before the question.")
     recent = RoundedField(help_text="The same for the newest memories, with the same budget.")
@@ -279,7 +279,7 @@ class WorkingSetView(ApiView):
         state = scheduler_state(actor=actor, persona_id=persona_id)
         outcomes = working_sets_replay(actor=actor, persona_id=persona_id, budget=budget) if budget else {}
         replays = [
-            {**vars(outcome), "policy": name, "saved_seconds": outcome.saved_seconds(seconds, tokens)}
+            {**vars(outcome), "replacement": name, "saved_seconds": outcome.saved_seconds(seconds, tokens)}
             for name, outcome in outcomes.items()
         ]
         return whole_list(found) | vars(state) | {"replays": replays}

@@ -189,7 +189,7 @@ def test_page_shows_the_set_and_chooses_the_policy(world: World, alice: Contract
     assert "Replay of 1 turn that cites memories." in page
     assert "Tokens saved" in page
     replays = alice.get(f"personas/{persona_of(world, 'alice')}/working-set/?replay=1000").json["replays"]
-    assert {row["policy"] for row in replays} == {"keep", "lru", "heat", "semantic", "label"}
+    assert {row["replacement"] for row in replays} == {"keep", "lru", "heat", "semantic", "label"}
     for row in replays:
         assert f"<td>{row['saved_tokens']}</td>" in page
         assert row["saved_tokens"] > 0 < row["saved_seconds"]
