@@ -17,7 +17,7 @@ from vault.layers.persona_scope import is_own_memory, is_own_speaker
 from vault.layers.statements import StoredStatement, find_slot, reconcile
 from vault.lexicon.entities import entities
 from vault.lexicon.temporal_expressions import remove_times
-from vault.lexicon.tokens import content_terms, terms
+from vault.lexicon.tokens import content_terms, language_of, terms
 from vault.models import Cube
 from vault.reader.rules import (
     Passage,
@@ -165,7 +165,7 @@ def other_clauses(older: str, newer: str) -> str:
 def _name_rest(topic: str, older: str) -> str:
     """Return what a statement says of a topic besides its time, after the name of the topic."""
     rest = _join_clauses([clause for clause in _split_clauses(older) if not _has_time(clause)], older)
-    return f"{topic[:1].upper()}{topic[1:]}{': ' if rest.isascii() else '：'}{rest}" if rest else ""
+    return f"{topic[:1].upper()}{topic[1:]}{'：' if language_of(rest) == 'zh' else ': '}{rest}" if rest else ""
 
 
 def _split_clauses(text: str) -> list[str]:
