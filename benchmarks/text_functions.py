@@ -379,7 +379,10 @@ FUNCTIONS = (
             begins_with_time(text),
             find_changed_value("at 9:40", [text]),
         ),
-        {f"{READER}.corrections": "_VALUES _ANNOUNCED _DENIED _BARE _ERRED _RIGHT _ENDS_WITH_PART _BEFORE_TIME"},
+        {
+            f"{READER}.corrections": "_VALUES _ANNOUNCED _DENIED _BARE _ERRED _SAME_PLACE _RIGHT "
+            "_ENDS_WITH_PART _BEFORE_TIME"
+        },
     ),
     TextFunction(
         "clauses of an ended statement",

@@ -137,17 +137,22 @@ def _find_moved(text: str, stored: Sequence[StoredStatement]) -> StoredStatement
 
 
 def _find_wrong(text: str, stored: Sequence[StoredStatement]) -> UUID | None:
-    """Return the only statement with another value than `text`, which admits an error, among those about the same."""
+    """Return the only statement with another value than `text`, which admits an error, among those about the same: with
+    words in common any value, with the subject alone a time.
+    """
     words, names = _statement_terms(text), set(entities(text))
-
-    def is_alike(other: str) -> bool:
-        theirs = _statement_terms(other)
-        shared = set(words) & set(theirs)
-        return bool(names & set(entities(other))) or len(shared) >= LEAST_SHARED or (words[:1] == theirs[:1] != [])
-
-    alike = [statement for statement in stored if is_alike(statement.text)]
-    place = find_changed_value(text, [statement.text for statement in alike])
-    return None if place is None else alike[place].id
+    close, alike = list[StoredStatement](), list[StoredStatement]()
+    for statement in stored:
+        theirs = _statement_terms(statement.text)
+        if len(set(words) & set(theirs)) >= LEAST_SHARED:
+            close.append(statement)
+        elif names & set(entities(statement.text)) or (words[:1] == theirs[:1] != []):
+            alike.append(statement)
+    for among, numbers in ((close, True), ([*close, *alike], False)):
+        place = find_changed_value(text, [statement.text for statement in among], numbers=numbers)
+        if place is not None:
+            return among[place].id
+    return None
 
 
 def other_clauses(older: str, newer: str) -> str:

@@ -56,6 +56,9 @@ CHANGES: list[tuple[list[str], str, int | None]] = [
     (["Larsson owes me 640 kroner.", "Larsson is ill."], "I misread it, Larsson owes me 460 kroner.", 0),
     (["豆豆4月16号满周岁。", "豆豆会走了。"], "豆豆是26号的生日，我说早了十天。", 0),
     (["豆豆4月16号满周岁。"], "豆豆4月26号打针。", None),
+    (["Bo works on Thursday."], "I swapped shifts with Bo, so I work on Friday.", None),
+    (["小王给了我2个苹果。"], "我昨天说错话了，给小王发了3个红包。", None),
+    (["我记得小王住3楼。"], "我没记错，小王有5只猫。", None),
     (["我们周日去野餐。"], "下雨的话，野餐就取消了。", None),
 ]
 

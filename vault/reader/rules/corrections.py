@@ -53,10 +53,11 @@ _ENDS_WITH_PART = re.compile(rf"(?:{_HAN_PART})$")
 # Words by which a speaker admits an error, and those before the value that is right.
 _ERRED = re.compile(
     r"\b(?:my mistake|my bad|(?:got|had) (?:it|that|the \w+) wrong|i was wrong|mixed (?:it|that|them|up)|misread"
-    r"|misremembered|swapped|same (?:time|place|day) (?:though|still)|it's [^,.]{1,20}, same (?:time|place))\b"
-    r"|[记看搞弄说写听算][岔错混]|[记看搞弄]反了|[说写记算][早晚多少]了|[搞弄记]不清",
+    r"|misremembered|swapped the (?:digits|numbers|dates|days|names))\b"
+    r"|(?<!没)(?<!没有)[记看搞弄说写听算][岔错混](?![话误])|[记看搞弄]反了|[说写记算][早晚多少]了|[搞弄记]不清",
     re.IGNORECASE,
 )
+_SAME_PLACE = re.compile(r"\bit's [^,.]{1,20}, same (?:time|place)\b", re.IGNORECASE)
 _RIGHT = re.compile(  # at the beginning of a clause: with a subject of its own it would be about something else
     r"(?:^|[,.;:!?\u2014\uff0c\u3002\uff1b\uff1a\uff01\uff1f-]\s{0,2}(?:(?:and|but|so|no),? )?)"
     r"(?:(?:it(?:'s| is| was| should be)|that(?:'s| is)|should be|actually|i meant)(?: actually)?(?: on| at)? "
@@ -83,7 +84,8 @@ def read_correction(text: str) -> Correction | None:
     if len(said) > LONGEST_MESSAGE or said.endswith(("?", "\uff1f")):
         return None
     first = next(iter(sentences(said)), "")
-    return _read_announced(first) or (_read_admitted(said) if _ERRED.search(said) else None)
+    is_corrected = _ERRED.search(said) or _SAME_PLACE.search(said)
+    return _read_announced(first) or (_read_admitted(said) if is_corrected else None)
 
 
 def _read_announced(said: str) -> Correction | None:
@@ -139,9 +141,12 @@ def admits_error(text: str) -> bool:
     return len(text) <= LONGEST_MESSAGE and _ERRED.search(text) is not None
 
 
-def find_changed_value(text: str, told: Sequence[str]) -> int | None:
-    """Return the place of the only earlier text with another value of a kind of which `text` has one value."""
-    for pattern in _VALUES:
+def find_changed_value(text: str, told: Sequence[str], *, numbers: bool = True) -> int | None:
+    """Return the place of the only earlier text with another value of a kind of which `text` has one value.
+
+    numbers: also other values than times.
+    """
+    for pattern in _VALUES if numbers else _VALUES[:NUMBERS]:
         values = set(pattern.findall(text))
         if len(values) == 1:
             (value,) = values
