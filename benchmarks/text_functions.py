@@ -111,6 +111,7 @@ NOT_A_TEXT = {
     "governance.web.pages": "SECRET",  # names of the fields of a form
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
+    "vault.web.forms_page": "POLICY",  # names of policies, of bounded length
     "vault.web.pipeline_forms": "REFERENCE SEPARATOR",  # steps of a pipeline, of bounded length
     "vault.layers.persona_scope": "_SEPARATOR",  # a persona's aliases, of at most 200 characters
     "vault.layers.formats": "_SESSION",  # names of the fields of an imported file

@@ -206,7 +206,7 @@ def test_host_gets_no_more_than_its_person_consented_to(world: World) -> None:
             assert (await agent.tool("search_memories", query="anything"))["memories"] == []
             return await agent.find_refusal("add_memory", content="Not with this key.")
 
-        return await Host(site, link, scopes=("memories:read", "admin")).run(use)
+        return await Host(site, link, scopes=("memories:read",)).run(use)
 
     assert "forbidden" in serve(act)
 
@@ -393,6 +393,8 @@ def test_connection_without_scopes_is_refused_at_the_field(world: World) -> None
     refused = browser.post("/connect/", {"request": token, "answer": "yes", "days": "30"})
     assert refused.status_code == 422
     assert 'id="id_scopes_error">Choose at least one.' in refused.content.decode()
+    forged = {"request": token, "answer": "yes", "scopes": ["memories:read", "admin"], "days": "30"}
+    assert browser.post("/connect/", forged).status_code == 422, "a scope that was not offered"
 
 
 def test_auditor_who_may_not_read_memory_connects_nothing(world: World) -> None:
