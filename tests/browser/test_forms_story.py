@@ -8,9 +8,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import OpenVisit, memory_add
+from tests.browser.test_audit import get
 from tests.browser.visit import ask, submit
 from tests.engine.served import NAME, TOKEN, is_served_here, serve_smollm
-from tests.harness.product import RunningServer, installation
+from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import Servers
 
 pytestmark = [
@@ -67,6 +68,10 @@ def allow(page: Page) -> None:
     submit(page.get_by_role("button", name="Save", exact=True))
 
 
+def count_trainings(server: RunningServer) -> int:
+    return len([job for job in get(server, "jobs/?page_size=100")["results"] if job["kind"] == "form.build"])
+
+
 def erase(page: Page, path: str) -> None:
     page.goto(path)
     page.locator("main").get_by_role("button", name="Delete…").first.click()
@@ -97,6 +102,7 @@ def test_adapter_of_a_handbook_answers_until_its_page_is_erased(server: RunningS
     erase(page, paths[0])
     page.goto("/forms/")
     expect(page.get_by_text("Knows our house")).to_have_count(0)  # at once
+    wait_until(lambda: count_trainings(server) == 2, seconds=60)
     page.goto("/jobs/?list=all")
     page.get_by_role("link", name="Make a cache or an adapter").first.click()
     page.get_by_role("link", name="Show in Forms").click(timeout=TRAINING)

@@ -20,7 +20,7 @@ from vault.store.contracts import (
     contract_revoke,
     contracts_list,
 )
-from vault.web.store_forms import ReasonForm
+from vault.web.store_forms import RevocationForm
 from vault.web.store_words import make_shown_agreement
 
 CONTRACTS, READS = 50, 20  # of one page
@@ -46,7 +46,7 @@ def contract(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespo
 def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """Revoke the contract, for a reason that the subscriber reads."""
     contract_get(actor=actor, contract_id=contract_id)
-    form = ReasonForm(request.POST)
+    form = RevocationForm(request.POST)
     if form.is_done_by(lambda: contract_revoke(actor=actor, contract_id=contract_id, **form.cleaned_data)):
         return see_other(reverse("store_contract", args=[contract_id]))
     return _draw_page(request, actor, contract_id, form)
@@ -69,8 +69,10 @@ def invoice(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespon
     return HttpResponse(made.document, content_type="text/markdown; charset=utf-8", headers=headers)
 
 
-def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, form: ReasonForm | None = None) -> HttpResponse:
-    view, form = contract_get(actor=actor, contract_id=contract_id), form or ReasonForm()
+def _draw_page(
+    request: HttpRequest, actor: Actor, contract_id: UUID, form: RevocationForm | None = None
+) -> HttpResponse:
+    view, form = contract_get(actor=actor, contract_id=contract_id), form or RevocationForm()
     take = NewestOf(READS, request.GET.get("before", ""))
     context = {
         "shown": make_shown_agreement(view),

@@ -96,6 +96,16 @@ class ReasonForm(PageForm):
     )
 
 
+class RevocationForm(ReasonForm):
+    """The reason why a contract is revoked."""
+
+    reason = forms.CharField(
+        label=_("Reason, which the subscriber reads"),
+        max_length=LONGEST_REASON,
+        error_messages={"required": _("Say why: the subscriber reads the reason.")},
+    )
+
+
 class DecisionForm(PageForm):
     """An operator's decision on a report; None leaves the pack as it is and needs no reason."""
 
