@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import httpx2
 import pytest
+from django.test import Client as Browser
 from django.test import override_settings
 from django.urls import set_script_prefix
 from mcp import Client
@@ -380,16 +381,22 @@ def test_page_of_a_request_names_the_application_and_lets_its_form_redirect_ther
     assert spoilt.status_code == 404
 
 
-def test_connection_without_scopes_is_refused_at_the_field(world: World) -> None:
+def begin_connection(browser: Browser) -> str:
+    """Register an application and open the page that asks to connect it; the token of the request."""
+
     async def act(site: Site) -> str:
-        async with site.browser() as browser:
-            client_id = (await register(browser)).json()["client_id"]
-            location: str = (await browser.get(authorize_url(site, client_id))).headers["location"]
+        async with site.browser() as application:
+            client_id = (await register(application)).json()["client_id"]
+            location: str = (await application.get(authorize_url(site, client_id))).headers["location"]
             return location
 
     path = serve(act).removeprefix("http://testserver")
+    return str(REQUEST.findall(browser.get(path).content.decode())[0])
+
+
+def test_connection_without_scopes_is_refused_at_the_field(world: World) -> None:
     browser = signed_in(world.alice)
-    token = REQUEST.findall(browser.get(path).content.decode())[0]
+    token = begin_connection(browser)
     refused = browser.post("/connect/", {"request": token, "answer": "yes", "days": "30"})
     assert refused.status_code == 422
     assert 'id="id_scopes_error">Choose at least one.' in refused.content.decode()
@@ -398,14 +405,7 @@ def test_connection_without_scopes_is_refused_at_the_field(world: World) -> None
 
 
 def test_auditor_who_may_not_read_memory_connects_nothing(world: World) -> None:
-    async def act(site: Site) -> str:
-        async with site.browser() as browser:
-            client_id = (await register(browser)).json()["client_id"]
-            location: str = (await browser.get(authorize_url(site, client_id))).headers["location"]
-            return location
-
-    path = serve(act).removeprefix("http://testserver")
     browser = signed_in(world.ada)
-    token = REQUEST.findall(browser.get(path).content.decode())[0]
+    token = begin_connection(browser)
     refused = browser.post("/connect/", {"request": token, "answer": "yes", "scopes": ["memories:read"], "days": "30"})
     assert refused.status_code == 403

@@ -347,11 +347,11 @@ def _add_memories(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[Memor
 
 
 def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[MemoryJson], once: Once) -> None:
-    told = statements_relate(actor=actor, drafts=drafts)
-    texts = texts_index(actor.tenant_id, told.drafts)
+    reconciled = statements_relate(actor=actor, drafts=drafts)
+    texts = texts_index(actor.tenant_id, reconciled.drafts)
     with acting(actor):
-        added = memories_add(actor=actor, drafts=told.drafts, texts=texts)
-        changes = relations_store(actor=actor, added=added, relations=told.relations)
+        added = memories_add(actor=actor, drafts=reconciled.drafts, texts=texts)
+        changes = relations_store(actor=actor, added=added, relations=reconciled.relations)
         changed = {change.earlier for change in changes}
         added = _show_repeated([replace(each, alone=each.alone and each.cube.id not in changed) for each in added])
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]

@@ -163,13 +163,13 @@ def _add_statements(actor: Actor, text: str, reading: MessageReading, place: Cal
     is_update = reading.call.intent is Intent.UPDATE
     drafts = [replace(statement_draft(base, statement, parent=0, reader=reader), parent=None) for statement in found]
     if is_update:
-        told = Reconciled(drafts, tuple(_find_corrected(actor, found, place, now)))
+        reconciled = Reconciled(drafts, tuple(_find_corrected(actor, found, place, now)))
     else:
-        told = statements_relate(actor=actor, drafts=drafts)
-    texts = texts_index(actor.tenant_id, drafts)
+        reconciled = statements_relate(actor=actor, drafts=drafts)
+    texts = texts_index(actor.tenant_id, reconciled.drafts)
     with acting(actor):
-        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
-        relations_store(actor=actor, added=added, relations=told.relations)
+        added = cubes_add(actor=actor, drafts=reconciled.drafts, texts=texts)
+        relations_store(actor=actor, added=added, relations=reconciled.relations)
         views = cubes_view(actor=actor, cube_ids=[memory.cube.id for memory in added])
         return _finish_call(actor, CallOutcome(memories=tuple(views)), within)
 

@@ -57,12 +57,12 @@ def memories_add(run: JobRun) -> Callable[[], Step]:
         raise Conflict("The memories of this job were erased.")
     drafts = DRAFTS.validate_json(run.request)
     part = drafts[run.done : run.done + PART]
-    told = statements_relate(actor=run.actor, drafts=part)
-    texts = texts_index(run.actor.tenant_id, told.drafts)
+    reconciled = statements_relate(actor=run.actor, drafts=part)
+    texts = texts_index(run.actor.tenant_id, reconciled.drafts)
 
     def write() -> Step:
-        added = memories_add_now(actor=run.actor, drafts=told.drafts, texts=texts)
-        relations_store(actor=run.actor, added=added, relations=told.relations)
+        added = memories_add_now(actor=run.actor, drafts=reconciled.drafts, texts=texts)
+        relations_store(actor=run.actor, added=added, relations=reconciled.relations)
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]
         done = run.done + len(part)
         result = {

@@ -15,8 +15,8 @@ from vault.vocabulary import MessageRole, ToolOutcome
 def split_tool_calls(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with each tool call as a message after the words of its own.
 
-    The answer of a tool is stored with its call, if both are among `messages`. By itself it is stored without its call
-    and where it has metadata of its own, which a call cannot hold.
+    The answer of a tool becomes a part of its call, if both are among `messages`. It is a message, too, if it has
+    metadata, which a call cannot hold. An answer without its call stays a message.
     """
     results = _find_results(messages)
     answered = {call_id for message in messages for raw in message.tool_calls if (call_id := _id_of(raw)) in results}
