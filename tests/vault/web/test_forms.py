@@ -35,6 +35,7 @@ TESTED_ELSEWHERE = {  # form → its tests
     "QuestionsForm": "vault/web/test_store_subscriptions.py",
     "RatingForm": "vault/store/test_ratings.py",
     "ReportForm": "vault/store/test_reports.py",
+    "RevocationForm": "vault/web/test_store_contracts.py",
     "RewordForm": "vault/web/test_store_subscriptions.py",
     "StepForm": "vault/pipelines/test_pipelines.py",
     "SubscribeForm": "vault/web/test_store_subscriptions.py",

@@ -58,7 +58,9 @@ def test_invoice_is_downloaded_as_a_file(publisher: Client, contract_address: st
 def test_contract_is_revoked_for_a_reason_that_the_subscriber_reads(
     world: World, olivia: Contract, publisher: Client, contract_address: str
 ) -> None:
-    assert publisher.post(f"{contract_address}revoke/", {"reason": " "}).status_code == 422
+    for reason, error in ((" ", "the subscriber reads the reason"), ("x" * 5_000, "x" * 5_000)):
+        answer = publisher.post(f"{contract_address}revoke/", {"reason": reason})
+        assert (answer.status_code, error in answer.content.decode()) == (422, True)
     assert olivia.search("heron", namespaces=[PLACE])
     assert publisher.post(f"{contract_address}revoke/", {"reason": "Not paid."}).status_code == 303
     run_jobs()
