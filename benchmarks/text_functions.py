@@ -71,10 +71,12 @@ from vault.reader.rules import (
     find_links,
     find_touched_goal,
     is_question,
+    may_reply,
     memory_call,
     read_cancelled,
     read_correction,
     read_moved,
+    read_reply,
     read_statements,
     read_verb,
     remove_values,
@@ -368,6 +370,22 @@ FUNCTIONS = (
         {
             f"{READER}.cancellations": "_CANCELLED _MOVED _NOTICE _BETWEEN _SENTENCE_END _CONDITION _PARTED _PARTNER "
             "_EMPTY _ENDING"
+        },
+    ),
+    TextFunction(
+        "replies",
+        lambda text: (
+            may_reply(text),
+            read_reply("Where do you live?", text),
+            read_reply("你住在哪里？", text),
+            read_reply(text, "In Lisbon."),
+            read_reply(text, "No, never"),
+            read_reply(text, "没有"),
+        ),
+        {
+            f"{READER}.replies": "_YES _NO _HAN_YES _HAN_NO _SAYS_NOTHING _OFFERS _HAN_OFFERS _LEAD _HAN_LEAD _NAMING "
+            "_PLACED _NO_NAME _SPEAKER _IS_SENTENCE _NOW _CHOICE "
+            "_POSSESSIVE _ASKED_YES _ASKED_NO _ASKED_VALUE _HAN_VALUE _HAN_SUBJECT _HAN_TWICE"
         },
     ),
     TextFunction(

@@ -57,9 +57,12 @@ from vault.reader.rules import (
     asks_for_list,
     asks_for_topics,
     find_links,
+    is_fragment,
     is_question,
+    may_reply,
     memory_call,
     read_correction,
+    read_reply,
     read_statements,
     rephrased_statements,
     split_days,
@@ -151,6 +154,7 @@ class TurnSettings:
     raised: frozenset[UUID] = frozenset()
     raises_goals: bool = True
     told: tuple[tuple[StatedMemory, ...], ...] = ()  # what its last turns stated, the latest first
+    answer: str = ""  # of its last turn
     adapter: MountedAdapter | None = None  # that the question names, in place of a mounted one
 
 
@@ -236,6 +240,8 @@ def _read_stated(
         stated = ()
     elif stated is None:
         stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
+    if corrected is None and reading.statements is None and (text := _complete_reply(asked, content)):
+        stated = rephrased_statements(text, said_at=now)
     relations = turn_relate(
         actor=actor,
         statements=stated,
@@ -249,6 +255,15 @@ def _read_stated(
     older, text = corrected
     relations = (*relations, Relation(len(stated), older, RelationKind.CORRECTS))
     return (*stated, *rephrased_statements(text, said_at=now)), relations
+
+
+def _complete_reply(asked: TurnSettings, content: str) -> str | None:
+    """Return what a reply states, with the last statement that "it's a boy" completes or the question before it."""
+    if not may_reply(content):
+        return None
+    if is_fragment(content) and asked.told and asked.told[0]:
+        return f"{asked.told[0][-1].text} {content}"
+    return read_reply(asked.answer, content)
 
 
 def _correct_value(asked: TurnSettings, content: str) -> tuple[UUID, str] | None:

@@ -47,7 +47,7 @@ from vault.forms.services import adapter_request
 from vault.layers.persona_scope import scope_to_conversation, scope_to_persona
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.providers.ports import Completion, ReaderDisconnected
-from vault.reader.rules import Intent, confirms, needs_past
+from vault.reader.rules import Intent, confirms, may_reply, needs_past
 from vault.screening.screen import screen_title
 from vault.vocabulary import EXTRACTIVE, SourceKind, TurnEnd
 
@@ -234,7 +234,8 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str, adapter_id:
         return fixed_plan(actor, asked, content, reply)
     past_questions = tuple(turn.question for turn in before if turn.question)
     told = tuple(turn.stated for turn in reversed(before))
-    plan = turn_plan(actor, replace(asked, past=past_questions, told=told), content)
+    answer = (before[-1].answer or "") if before else ""
+    plan = turn_plan(actor, replace(asked, past=past_questions, told=told, answer=answer), content)
     persona = conversation.agent_persona
     agent = Agent(persona.name, persona.attributes) if persona else None
     if plan.reply is not None:
@@ -244,8 +245,8 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str, adapter_id:
 
 
 def _find_past_turns(actor: Actor, conversation: Conversation, content: str) -> list[TurnView]:
-    """Return the last turns, if the question may be a follow-up that needs them."""
-    if not needs_past(content):
+    """Return the last turns, if the question may be a follow-up or a reply that needs them."""
+    if not needs_past(content) and not may_reply(content):
         return []
     return turns_list(actor=actor, conversation_id=conversation.id, pages=Last(FOLLOWED))
 

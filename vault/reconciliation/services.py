@@ -35,8 +35,11 @@ from vault.reader.rules import (
     Statement,
     apply_correction,
     classify_semantic_type,
+    is_fragment,
+    may_reply,
     memory_call,
     read_correction,
+    read_reply,
     rephrased_statements,
     tells_of_parting,
 )
@@ -59,7 +62,7 @@ from vault.reconciliation.relations import (
     ask_relations,
     compose_messages,
 )
-from vault.reconciliation.selectors import session_last_statements
+from vault.reconciliation.selectors import session_last_message, session_last_statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.screening.screen import screen_drafts
@@ -91,8 +94,8 @@ class Reconciled:
 
 
 def statements_relate(*, actor: Actor, drafts: Sequence[CubeDraft]) -> Reconciled:
-    """Return the drafts with the statements that short corrections among them mean, and the relations of new statements
-    to those that were said before, stored or among the drafts.
+    """Return the drafts with the statements that replies and short corrections among them mean, and the relations of
+    new statements to those that were said before, stored or among the drafts.
 
     Never inside a database transaction: a model may be asked. Only statements of the same persona, or without one in
     the writer's own namespace, and of the same subject and speaker are compared; none for who may not read.
@@ -101,6 +104,7 @@ def statements_relate(*, actor: Actor, drafts: Sequence[CubeDraft]) -> Reconcile
     authorize(actor, Permission.MEMORY_CREATE)
     if not is_allowed(actor, Permission.MEMORY_READ):
         return Reconciled(drafts)
+    drafts = _read_replies(actor, drafts)
     corrected, corrections = _read_corrections(actor, drafts)
     wanted = [number for number, draft in enumerate(drafts) if _is_comparable(draft)]
     models = list_reading_models(actor) if wanted else []
@@ -364,6 +368,55 @@ def _compare(text: str, said_at: datetime, earlier: Sequence[DatedStatement]) ->
     together.sort(key=lambda told: -len(words & set(terms(told.text))))
     stored = [told for told in earlier if told.within is None]
     return Comparison(text, said_at, (*stored[:MOST_EARLIER], *together[:MOST_EARLIER]))
+
+
+def _read_replies(actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDraft]:
+    """Return the drafts with what replies among the messages of a session state: each with the question before it, or
+    with the statement that "it's a boy" completes. The reply itself is dialogue. Writes: AuditEntry …"""
+    read, stated = list(drafts), list[CubeDraft]()
+    stating = {draft.parent for draft in drafts}
+    for number, draft in enumerate(drafts):
+        is_said = draft.page_role is MessageRole.USER and draft.session_id and number not in stating
+        if len(stated) == MOST_COMPARED or not is_said or not may_reply(draft.content):
+            continue
+        if text := _complete_reply(actor, drafts, number):
+            read[number] = replace(draft, is_dialogue_only=True, semantic_type=SemanticType.DIALOGUE)
+            (statement,) = rephrased_statements(text, said_at=draft.said_at or datetime.now(UTC))
+            stated.append(statement_draft(draft, statement, number))
+    return [*read, *stated]
+
+
+def _complete_reply(actor: Actor, drafts: Sequence[CubeDraft], number: int) -> str | None:
+    said = drafts[number].content
+    if is_fragment(said) and (told := _find_last_statement(actor, drafts, number)):
+        return f"{told} {said}"
+    before = _read_before(actor, drafts, number)
+    return read_reply(before, said) if before else None
+
+
+def _find_last_statement(actor: Actor, drafts: Sequence[CubeDraft], number: int) -> str:
+    """Return the last statement of the message before one, of the same person and session. Writes: AuditEntry?"""
+    draft = drafts[number]
+    own = (place for place in range(number - 1, -1, -1) if drafts[place].page_role and _is_beside(drafts[place], draft))
+    if (page := next(own, None)) is not None:
+        stated = [drafts[page], *(other for other in drafts[page + 1 : number] if other.parent == page)]
+        return next((other.content for other in reversed(stated) if _is_comparable(other)), "")
+    stored = session_last_statements(actor=actor, session_id=draft.session_id, most=1)
+    return next((view.words.content for view in stored if _is_of_same_person(actor, draft, view)), "")
+
+
+def _is_beside(other: CubeDraft, draft: CubeDraft) -> bool:
+    return other.session_id == draft.session_id and other.speaker == draft.speaker
+
+
+def _read_before(actor: Actor, drafts: Sequence[CubeDraft], number: int) -> str:
+    """Return the message before one in its session, if somebody else said it. Writes: AuditEntry?"""
+    draft = drafts[number]
+    pages = (other for other in reversed(drafts[:number]) if other.page_role and other.session_id == draft.session_id)
+    if page := next(pages, None):
+        return page.content if page.speaker != draft.speaker else ""
+    view = session_last_message(actor=actor, session_id=draft.session_id)
+    return view.words.content if view and view.words.speaker != draft.speaker else ""
 
 
 def _read_corrections(actor: Actor, drafts: Sequence[CubeDraft]) -> tuple[list[CubeDraft], list[Relation]]:

@@ -33,6 +33,7 @@ from vault.reader.rules.extraction import (
     Reading,
     chosen_statements,
     explain_reading,
+    is_fragment,
     read_statements,
     rephrased_statements,
     unstated_kind,
@@ -41,6 +42,7 @@ from vault.reader.rules.goals import find_touched_goal, may_touch_goal
 from vault.reader.rules.joins import find_links, split_days, split_question
 from vault.reader.rules.kinds import Statement, classify_semantic_type, is_question, statements
 from vault.reader.rules.questions import asks_for_list, asks_for_topics, speaks_of_self
+from vault.reader.rules.replies import may_reply, read_reply
 from vault.reader.rules.sentences import is_lead_in, sentences
 from vault.reader.rules.topics import about
 from vault.reader.rules.verbs import read_tag, read_verb
@@ -76,8 +78,10 @@ __all__ = [
     "find_links",
     "find_touched_goal",
     "holds_number",
+    "is_fragment",
     "is_lead_in",
     "is_question",
+    "may_reply",
     "may_touch_goal",
     "memory_call",
     "names_in",
@@ -86,6 +90,7 @@ __all__ = [
     "read_clauses",
     "read_correction",
     "read_moved",
+    "read_reply",
     "read_statements",
     "read_tag",
     "read_verb",

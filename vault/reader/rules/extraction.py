@@ -178,11 +178,11 @@ def _belongs_to_passage(passage: str, between: str, sentence: str) -> bool:
     if "\n" in between or is_question(passage):
         return False
     return REASON.search(sentence) is not None or (
-        _is_fragment(sentence) and _read_passage(passage).statement is not None
+        is_fragment(sentence) and _read_passage(passage).statement is not None
     )
 
 
-def _is_fragment(sentence: str) -> bool:
+def is_fragment(sentence: str) -> bool:
     """Return whether a sentence is only understood together with the one before it."""
     folded = _fold_sentence(sentence).rstrip(".!\u3002\uff01")
     if is_question(sentence) or REMINDER.search(folded):

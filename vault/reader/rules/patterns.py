@@ -81,6 +81,13 @@ PROFILE = _join_patterns(
     r"\b(?:i'm|i am|she's|he's|she is|he is) (?:an? )?[0-9]{1,3} ?(?:years? old|yo)\b",
     r"\b(?:i'm|i am|we're|we are) (?:originally |both )?from\b",
     r"\bi (?:live|work|grew up|was born|was raised)\b",
+    # A habit in one word: "I don't cook", "I ski". Words of the moment are none: "I see", "I don't mind".
+    r"^(?:(?:no|well|sorry|oh)[, ]+)?i (?:(?:don't|do not|never|can't|cannot|no longer|rarely|only) )?"
+    r"(?!(?:know|knew|mind|care|think|thought|understand|remember|agree|disagree|see|saw|get|got|believe|follow|recall|bother"
+    r"|worry|wonder|guess|hope|do|did|can|could|will|would|wish|forgot|forget|promise|swear|try|insist|mean|meant|said|say|give"
+    r"|quit|stop|lost|won|left|went|go|came|ate|slept|am|was|have|had|too|also|just|really|suppose|doubt|apologi[sz]e|refuse"
+    r"|object|lie|want|need|wait|pass|bet|dare|laugh|cry|beg)\b|\w+ed\b)"
+    r"[a-z]{3,}(?: at all| any ?more| either)?[.!]?$",
     r"\b(?:i'm|i am) (?:an?|the) (?:\w+[ -]){0,3}(?:engineer|teacher|doctor|nurse|student|designer|artist|writer"
     r"|lawyer|manager"
     r"|developer|programmer|chef|mother|mom|father|dad|parent|scientist|researcher|counselor|musician"
