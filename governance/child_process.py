@@ -20,6 +20,7 @@ from governance.errors import DomainError, Unavailable
 
 TRIES = 2  # a process that ended on the work of another call is replaced
 SPARE_CPU_SECONDS = 5  # beyond the seconds of a call, for code that lets no signal in
+_runs_jobs = True
 BUSY = "Too much is being read at the moment. Try again."
 Result = TypeVar("Result")
 
@@ -110,9 +111,17 @@ class ChildProcess:
         pool.shutdown(wait=False)
 
 
+def runs_jobs() -> bool:
+    """Return whether this process may run jobs: one that reads texts and files loads none, which halves its start."""
+    return _runs_jobs
+
+
 def _start_process(niceness: int) -> None:
     """Set up the new process: load Django, and end when the parent ends."""
     import django
+
+    global _runs_jobs
+    _runs_jobs = False
 
     os.nice(niceness)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -212,13 +212,17 @@ def read_for_a_minute(_maker: TokenMaker, _drafts: Any) -> None:
     time.sleep(60)
 
 
+def find_process() -> int:
+    return os.getpid()
+
+
 def test_a_text_that_takes_too_long_ends_with_503_and_the_next_is_read(
     alice: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builder, "LARGE_CALL", 0)
-    text_process.run_in_text_process(os.getpid)  # the process has started
+    text_process.run_in_text_process(find_process)  # it has started, and imported this module
     with monkeypatch.context() as slow:
-        slow.setattr(text_process.PROCESS, "seconds", 3.0)  # the process imports this module first
+        slow.setattr(text_process.PROCESS, "seconds", 3.0)
         slow.setattr(builder, "read_texts", read_for_a_minute)
         reply = alice.post("memories/", {"content": TEXTS[0]})
     assert reply.status == 503
