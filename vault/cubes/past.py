@@ -23,7 +23,7 @@ from governance.errors import DomainError, Forbidden, Unavailable
 from governance.ids import uuid7_floor
 from governance.models import AuditEntry
 from governance.vocabulary import Permission, Verb
-from vault.content.drafts import CubeChanges
+from vault.content.drafts import UNSET, CubeChanges
 from vault.content.words import NO_WORDS, words_open
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import Succession, amounts_take, cube_restore, cubes_hide, versions_write
@@ -32,6 +32,7 @@ from vault.cubes.visibility import name_parameters
 from vault.cubes.writer.builder import CLEAR_FIELDS, BuiltCube, Resolver, build_version
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_target
+from vault.screening.findings import findings_by_version
 from vault.vocabulary import PastChange
 
 MOST_NAMED = 100  # ids of a summary
@@ -277,6 +278,7 @@ def _write_past_versions(
     writable = {namespace.id for namespace in places.values() if _may_write(actor, namespace)}
     reason = f"Restored as of {as_of.isoformat(timespec='seconds')}"
     resolver = Resolver(actor, Permission.MEMORY_CREATE)
+    resolver.findings = findings_by_version([version.id for version in present.values()])
     built: list[Succession] = []
     skipped: list[tuple[UUID, str]] = []
     for cube in cubes:
@@ -316,12 +318,13 @@ def _build_past_version(
     for name in CLEAR_FIELDS:
         setattr(cube, name, getattr(then, name))
     cube.namespace = namespace
+    was = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=before.number, blob=before.sealed)
     changes = CubeChanges(
-        content=words.content,
-        title=words.title,
-        metadata=words.metadata,
-        tags=tuple(then.tags),
-        speaker=words.speaker,
+        content=words.content if words.content != was.content else UNSET,
+        title=words.title if words.title != was.title else UNSET,
+        metadata=words.metadata if words.metadata != was.metadata else UNSET,
+        tags=tuple(then.tags) if then.tags != before.tags else UNSET,
+        speaker=words.speaker if words.speaker != was.speaker else UNSET,
     )
     actor = resolver.actor
     return build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason, resolver=resolver)

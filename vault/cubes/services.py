@@ -247,9 +247,11 @@ def versions_write(*, actor: Actor, built: Sequence[Succession]) -> None:
     ids = [cube.id for cube in cubes]
     Cube.objects.filter(id__in=ids).update(updated_at=Now())
     insert_rows([item.version for item in new])  # after the cubes, which a hold may protect from here on
-    postings_delete_many([before for _, before in built])
+    replaced = [(item, before) for item, before in built if not item.keeps_postings]
+    if replaced:
+        postings_delete_many([before for _, before in replaced])
     for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
-        entering = [item for item in new if partition_of(item.cube, now) is partition]
+        entering = [item for item, _ in replaced if partition_of(item.cube, now) is partition]
         if entering:
             postings_insert(entering, archived=partition is Partition.ARCHIVED)
     apply_query_holds(actor, ids)

@@ -92,11 +92,9 @@ VERSIONED = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE})  # e
 TOGETHER = VERSIONED | {BulkAction.DELETE}
 TIERS = {BulkAction.COOL: Tier.COLD, BulkAction.WARM: Tier.HOT}
 TRANSITIONS = {BulkAction.ARCHIVE: State.ARCHIVED, BulkAction.ACTIVATE: State.ACTIVATED}
-READING = frozenset(
+READING = frozenset(  # actions that write words into an index
     {
-        BulkAction.TAG,
         BulkAction.MOVE,
-        BulkAction.EXPIRE,
         BulkAction.RESTORE,
         BulkAction.ARCHIVE,
         BulkAction.ACTIVATE,

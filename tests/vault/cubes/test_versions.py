@@ -1,19 +1,24 @@
 """Tests of versions: they are immutable but for the removal of their words, and each names its predecessor's hash."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
+from django.db import connection
 
 from governance.database import acting
 from governance.errors import Forbidden, NotFound, VersionConflict
 from tests.factories import World
+from tests.harness.cases import each_case
+from tests.vault.api.contract import Contract
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.rules import version_hash
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.builder import CLEAR_FIELDS
 from vault.models import Cube, CubeVersion
 
+LATER = datetime(2031, 1, 1, tzinfo=UTC)
 Superuser = Callable[[], psycopg.Connection]
 
 
@@ -106,3 +111,34 @@ def test_a_refused_change_leaves_no_version(world: World) -> None:
         cube_update(actor=actor, cube_id=cube.id, expected_versions={2}, changes=CubeChanges(content="Late."))
     with acting(actor):
         assert CubeVersion.objects.count() == 1
+
+
+def rows_of(world: World, cube: Cube) -> dict[int, str]:
+    """The postings of a memory: term → place of the row in its table, which each write changes."""
+    with acting(world.alice.actor), connection.cursor() as cursor:
+        cursor.execute("SELECT term, ctid::text FROM vault_posting WHERE cube_id = %s", [cube.id])
+        return dict(cursor.fetchall())
+
+
+@each_case(
+    "changes, is_kept",
+    [
+        (CubeChanges(tags=("pump",)), True),
+        (CubeChanges(importance=0.9, valid_to=LATER), True),
+        (CubeChanges(title="Pumps"), False),
+        (CubeChanges(content="The pump is dry."), False),
+        (CubeChanges(metadata={"part": "pump"}), False),
+        (CubeChanges(namespace="/elsewhere"), False),
+        (CubeChanges(event_time=LATER), False),
+    ],
+)
+def test_version_with_the_same_words_and_place_keeps_its_postings(
+    world: World, alice: Contract, changes: CubeChanges, is_kept: bool
+) -> None:
+    actor = world.alice.actor
+    draft = CubeDraft(content="The pump leaks.", namespace="/team", allow_duplicates=True)
+    cube = cubes_add(actor=actor, drafts=[draft])[0].cube
+    before = rows_of(world, cube)
+    cube_update(actor=actor, cube_id=cube.id, expected_versions={1}, changes=changes)
+    assert (rows_of(world, cube) == before) is is_kept
+    assert str(cube.id) in [hit["id"] for hit in alice.search("pump", mode="lexical")]

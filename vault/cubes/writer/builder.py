@@ -102,6 +102,7 @@ class BuiltCube:
     redacted: int = 0
     repeats: Cube | None = None  # the stored statement of which this is another occasion
     changed: frozenset[str] = frozenset()  # the fields that a change sets
+    keeps_postings: bool = False  # those of the version before are its own, too
 
 
 @dataclass(frozen=True)
@@ -481,7 +482,7 @@ def build_version(
     of a call.
     """
     resolver = resolver or Resolver(actor, Permission.MEMORY_CREATE)
-    words = _open_words(cube, before)
+    words, was_indexed = _open_words(cube, before), cube.is_indexed
     for name in changes.named_fields() & {"tags", *CLEAR_FIELDS}:
         value = getattr(changes, name)
         setattr(cube, name, list(dict.fromkeys(value)) if name == "tags" else value)
@@ -507,8 +508,20 @@ def build_version(
         )
     cube.is_quarantined = _brings_in_orders(actor, was, words)
     cube.is_indexed &= not cube.is_quarantined
-    built = _seal_version(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
+    is_kept = was_indexed and words == was and _keeps_postings(cube, before, resolver.now)
+    built = _seal_version(
+        resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted, is_kept=is_kept
+    )
     return replace(built, changed=changes.named_fields())
+
+
+def _keeps_postings(cube: Cube, before: CubeVersion, now: datetime) -> bool:
+    """Return whether an indexed memory stays in its index, with postings whose columns are those of the version
+    before.
+    """
+    is_over = cube.deleted_at is not None or (cube.expires_at is not None and cube.expires_at <= now)
+    columns = ("namespace_id", "persona_id", "event_time")
+    return cube.is_indexed and not is_over and all(getattr(cube, name) == getattr(before, name) for name in columns)
 
 
 def _brings_in_orders(actor: Actor, was: Words, words: Words) -> bool:
@@ -614,18 +627,17 @@ def _seal_version(
     sources: tuple[SourceRef, ...] = (),
     findings: Sequence[Finding] = (),
     redacted: int = 0,
+    is_kept: bool = False,
 ) -> BuiltCube:
-    """Seal the words, set the columns that follow from them, and make the version row."""
-    text = resolver.text_index(words)
-    words = replace(words, keywords=text.keywords)
-    indexed = index_of(resolver.maker, words, text)
-    cube.content_hash = resolver.maker.hash(words.content)
-    cube.language = text.language
-    cube.token_count = approximate_tokens(words.content)
-    cube.term_count = indexed.length
-    cube.speaker_marks = speaker_marks(resolver.maker, words.speaker)
-    cube.entity_marks = text.named
-    cube.mentions_time, cube.asks = text.mentions_time, text.asks
+    """Seal the words, set the columns that follow from them, and make the version row.
+
+    is_kept: the words and their place in the index are those of the version before.
+    """
+    if is_kept and before is not None:
+        terms, indexed = list(before.terms), IndexEntries({}, cube.term_count)
+    else:
+        words, indexed = _index_words(resolver, cube, words)
+        terms = list(indexed.entries)
     clear = {name: getattr(cube, name) for name in CLEAR_FIELDS}
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
     sealed = words_seal(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version, scope=scope, words=words)
@@ -641,7 +653,7 @@ def _seal_version(
             "cube_id": cube.id,
             "number": cube.version,
             "sealed": sealed,
-            "terms": list(indexed.entries),
+            "terms": terms,
             "principal_kind": resolver.actor.principal_kind,
             "principal_id": resolver.actor.principal_id,
             "reason": reason,
@@ -652,4 +664,28 @@ def _seal_version(
     )
     if cube.is_quarantined or cube.type != MemoryType.PLAINTEXT:
         indexed = IndexEntries({}, indexed.length)  # it enters no index
-    return BuiltCube(cube, version, words, indexed, sources=sources, findings=tuple(findings), redacted=redacted)
+    return BuiltCube(
+        cube,
+        version,
+        words,
+        indexed,
+        sources=sources,
+        findings=tuple(findings),
+        redacted=redacted,
+        keeps_postings=is_kept,
+    )
+
+
+def _index_words(resolver: Resolver, cube: Cube, words: Words) -> tuple[Words, IndexEntries]:
+    """Return words with their keywords, and their postings; set the columns of the memory that follow from them."""
+    text = resolver.text_index(words)
+    words = replace(words, keywords=text.keywords)
+    indexed = index_of(resolver.maker, words, text)
+    cube.content_hash = resolver.maker.hash(words.content)
+    cube.language = text.language
+    cube.token_count = approximate_tokens(words.content)
+    cube.term_count = indexed.length
+    cube.speaker_marks = speaker_marks(resolver.maker, words.speaker)
+    cube.entity_marks = text.named
+    cube.mentions_time, cube.asks = text.mentions_time, text.asks
+    return words, indexed
