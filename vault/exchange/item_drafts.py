@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Case, F, Q, Value, When
 
 from governance.actor import Actor
@@ -22,6 +23,7 @@ from vault.namespaces.management import subtree
 from vault.screening.texts import Texts, find_places
 from vault.vocabulary import ImportFormat, PiiField, Source, State
 
+ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 READER = "import"
 SYNC_FORMAT = "sync"  # of memories that a sync brought, beside the formats of files
 WITHOUT_IDS = (ImportFormat.CSV, ImportFormat.MARKDOWN, ImportFormat.MEM0)  # there the text says what is the same
@@ -39,6 +41,15 @@ class Present:
     version: int
     digest: bytes
     is_deleted: bool = False
+
+
+def imports_await(actor: Actor) -> None:
+    """Wait for other transactions that store imported memories of this member, until they are visible here.
+
+    A file or a call of a sync that comes again while it is still being stored finds its memories then.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(ALONE, [f"import {actor.tenant_id} {actor.member_id}"])
 
 
 def imported_find(

@@ -46,6 +46,7 @@ from vault.exchange.imported_states import find_personas, note_stored, write_sta
 from vault.exchange.item_drafts import (
     Present,
     imported_find,
+    imports_await,
     item_changes,
     item_digest,
     item_draft,
@@ -363,6 +364,7 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts, left_o
     maker = token_maker(actor.tenant_id)
     named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}
     form, namespace, now = run.settings["format"], run.settings["namespace"], database_now()
+    imports_await(actor)
     present = imported_find(actor, named, form=form, namespace=namespace, with_hidden=True)
     waiting, covered = [], items_of_packs(actor, [item_digest(item, maker) for item in items])
     counts = counts.plus(of_packs=len(covered))

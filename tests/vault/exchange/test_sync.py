@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
+from threading import Event
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from django.db import connections
 from django.db.models.functions import Now
 from django.test import override_settings
 from pytest_httpserver import HTTPServer
@@ -22,6 +25,10 @@ from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_
 from tests.vault.outbox import run_jobs
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
+from vault.exchange.items import Item, ItemVersion
+from vault.exchange.sync import received_changes
+from vault.exchange.sync.received_changes import changes_apply
+from vault.exchange.sync.wire import Change, make_sent
 from vault.models import Cube, CubeSource, SyncLink, SyncPeer
 from vault.vocabulary import SourceKind
 
@@ -519,3 +526,34 @@ def test_inbox_shows_both_texts_of_a_conflict_and_takes_a_third(
     assert browser.post(f"/reviews/{review}/accept/", {"content": "Both now."}).status_code == 303
     sync_peer(olivia, peer)
     assert list_here(olivia) == list_there(charlie) == ["Both now."]
+
+
+def test_call_sent_again_while_the_first_still_runs_adds_nothing(
+    world: World, charlie: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a break of the connection: the first call has looked for copies when the second one comes."""
+    looked, began = received_changes.imported_find, Event()
+
+    def look_late(*args: Any, **kwargs: Any) -> Any:
+        found = looked(*args, **kwargs)
+        if not began.is_set():
+            began.set()
+            second.append(pool.submit(send))
+            wait([second[0]], timeout=1)  # it has looked, too, if nothing holds it
+        return found
+
+    def send() -> list[str]:
+        try:
+            applied = changes_apply(actor=world.charlie.actor, namespace=THERE, changes=[change])
+            return [str(outcome.id) for outcome in applied]
+        finally:
+            connections.close_all()
+
+    monkeypatch.setattr(received_changes, "imported_find", look_late)
+    second: list[Future[list[str]]] = []
+    item = Item(id=str(uuid4()), versions=(ItemVersion("The heron nests by the mill."),))
+    change = Change(make_sent(uuid4(), 1, item), None, None)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(send).result()
+        assert second[0].result() == first
+    assert list_there(charlie) == [item.versions[0].content]

@@ -20,6 +20,7 @@ from vault.exchange.item_drafts import (
     SYNC_FORMAT,
     Present,
     imported_find,
+    imports_await,
     item_changes,
     item_draft,
     items_by_origin,
@@ -55,6 +56,7 @@ def changes_apply(
     if len(changes) > MOST_AT_ONCE:
         raise Invalid(errors=[FieldError("changes", f"at most {MOST_AT_ONCE} of one call")])
     with acting(actor):
+        imports_await(actor)
         names = {change.sent.item.id for change in changes if change.sent and change.sent.item}
         names |= {
             origin.id for change in changes if change.sent and change.sent.item for origin in change.sent.item.made_from
