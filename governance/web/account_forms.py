@@ -12,6 +12,28 @@ from governance.web.page_forms import PageForm
 from governance.web.sessions import client_address, request_id
 
 
+class AddressForm(PageForm):
+    """The address of a person. An unknown one is answered like a known one."""
+
+    email = forms.CharField(
+        label=_("E-mail address"),
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+
+
+class SignInForm(AddressForm):
+    """An address and a password."""
+
+    password = forms.CharField(
+        label=_("Password"),
+        max_length=LONGEST_PASSWORD,
+        required=False,  # an empty one is a failed attempt like others
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "required": True}),
+    )
+
+
 class NewPasswordForm(PageForm):
     """A new password."""
 

@@ -1,11 +1,9 @@
 """Pages of exports of the audit log, and of audit sinks."""
 
-from collections.abc import Sequence
-from http import HTTPStatus
 from uuid import UUID
 
 from django import forms
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -14,15 +12,13 @@ from django.utils.translation import gettext_lazy as _
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.reading.exports import export_create, export_file, exports_list
-from governance.audit.reading.queries import FILTERS, query_read
+from governance.audit.reading.queries import FILTERS, AuditQuery, query_read
 from governance.audit.reading.selectors import filters_resolve
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
-from governance.errors import FieldError, Invalid
 from governance.vocabulary import ExportFormat, JobStatus, Permission, SinkKind, Verb
 from governance.web.audit_days import filters_in_words, times_to_utc
-from governance.web.faults import fault_texts
 from governance.web.files import file_response
-from governance.web.page_forms import PageForm, values_of
+from governance.web.page_forms import PageForm, style_fields, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from governance.web.verb_words import OUTCOMES, verb_groups
@@ -30,6 +26,43 @@ from governance.web.verb_words import OUTCOMES, verb_groups
 ROWS = 20  # of one page
 SINK_KINDS: dict[str, Promise] = {SinkKind.SYSLOG: _("syslog server"), SinkKind.WEBHOOK: _("Webhook")}
 GOING_ON = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING})
+
+
+class ExportForm(PageForm):
+    """The entries of the audit log to export, and the format of the file."""
+
+    verb = forms.ChoiceField(
+        label=_("Action"), required=False, choices=lambda: [("", _("any")), *verb_groups(map(str, Verb))]
+    )
+    outcome = forms.ChoiceField(label=_("Outcome"), required=False, choices=[("", _("any")), *OUTCOMES.items()])
+    principal = forms.CharField(
+        label=_("Principal"),
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": _("e-mail, name or ID")}),
+    )
+    object = forms.CharField(
+        label=_("Object"), required=False, widget=forms.TextInput(attrs={"placeholder": _("name, path or ID")})
+    )
+    request_id = forms.CharField(
+        label=_("Request"), required=False, widget=forms.TextInput(attrs={"placeholder": "ID"})
+    )
+    format = forms.TypedChoiceField(
+        label=_("Format"), choices=[(form, form) for form in ExportFormat], coerce=ExportFormat
+    )
+
+    field_order = (*FILTERS, "format")
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        for name, label, example in (("from", _("From"), "2027-01-31"), ("to", _("Before"), "2027-02-28")):
+            day = forms.TextInput(attrs={"placeholder": example})
+            self.fields[name] = forms.CharField(label=label, required=False, widget=day)
+        self.order_fields(self.field_order)
+        style_fields(self)
+
+    def query(self, actor: Actor) -> AuditQuery:
+        asked = {name: self.cleaned_data[name] for name in FILTERS}
+        return query_read(filters_resolve(actor=actor, asked=times_to_utc(asked)))
 
 
 class SinkForm(PageForm):
@@ -61,16 +94,20 @@ class SinkForm(PageForm):
 @form_page
 def audit_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.AUDIT_READ)
-    if request.method != "POST":
-        return _exports(request, actor)
-    try:
-        asked = {name: request.POST.get(name, "") for name in FILTERS}
-        query = query_read(filters_resolve(actor=actor, asked=times_to_utc(asked)))
-        form = _read_format(request.POST.get("format", ""))
-    except Invalid as failure:
-        return _exports(request, actor, failure.errors)
-    export_create(actor=actor, query=query, form=form)
-    return see_other(reverse("audit_exports"))
+    form = ExportForm(values_of(request))
+    if form.is_done_by(lambda: export_create(actor=actor, query=form.query(actor), form=form.cleaned_data["format"])):
+        return see_other(reverse("audit_exports"))
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    exports = exports_list(actor=actor, pages=take)
+    context = {
+        "exports": list(zip(exports, filters_in_words(actor, [export.filters for export in exports]), strict=True)),
+        "going_on": any(export.status in GOING_ON for export in exports),
+        "older": take.older,
+        "form": form,
+    }
+    part = wants_part(request) and not form.errors
+    template = "governance/audit/_exports.html" if part else "governance/audit/exports.html"
+    return draw(request, template, context, status=form.status)
 
 
 @safe_page
@@ -100,33 +137,3 @@ def audit_sink_retry(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpR
 def audit_sink_end(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpResponseBase:
     sink_remove(actor=actor, sink_id=sink_id)
     return see_other(reverse("audit_sinks"))
-
-
-def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
-    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
-    exports = exports_list(actor=actor, pages=take)
-    context = {
-        "exports": list(zip(exports, filters_in_words(actor, [export.filters for export in exports]), strict=True)),
-        "going_on": any(export.status in GOING_ON for export in exports),
-        "older": take.older,
-        "faults": fault_texts(faults),
-        "verbs": [*Verb],
-        "verb_groups": verb_groups(Verb),
-        "outcomes": OUTCOMES,
-        "formats": [*ExportFormat],
-        "asked": {name: request.POST.get(name, "") for name in (*FILTERS, "format")},
-        "since": request.POST.get("from", ""),
-    }
-    part = wants_part(request) and not faults
-    template = "governance/audit/_exports.html" if part else "governance/audit/exports.html"
-    return draw(request, template, context, status=_status(faults))
-
-
-def _read_format(text: str) -> ExportFormat:
-    if text not in set(ExportFormat):
-        raise Invalid(errors=[FieldError("format", f"one of {', '.join(ExportFormat)}")])
-    return ExportFormat(text)
-
-
-def _status(faults: Sequence[FieldError]) -> int:
-    return HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK

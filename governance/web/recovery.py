@@ -18,7 +18,7 @@ from governance.accounts.rules import FirstFactor, Way
 from governance.accounts.selectors import email_has_password, member_user
 from governance.errors import NotFound
 from governance.members.services import Invited, invitation_accept, invitation_by_token
-from governance.web.account_forms import NewPasswordForm
+from governance.web.account_forms import AddressForm, NewPasswordForm
 from governance.web.page_forms import values_of
 from governance.web.pages import answer_errors, draw
 from governance.web.sessions import client_address, request_id
@@ -31,11 +31,10 @@ SPENT = "governance/link_spent.html"
 @answer_errors
 def password_forgotten(request: HttpRequest) -> HttpResponseBase:
     """Ask for a link to set a new password. The answer is the same for every address."""
-    if request.method != "POST":
-        return draw(request, "governance/forgotten.html")
-    password_reset_ask(
-        email=request.POST.get("email", "")[:254], request_id=request_id(request), address=client_address(request)
-    )
+    form = AddressForm(values_of(request))
+    if not form.is_valid():
+        return draw(request, "governance/forgotten.html", {"form": form}, status=form.status)
+    password_reset_ask(**form.cleaned_data, request_id=request_id(request), address=client_address(request))
     return draw(request, "governance/forgotten.html", {"sent": True, "hours": settings.PASSWORD_RESET_HOURS})
 
 
@@ -92,7 +91,7 @@ def _invitation(request: HttpRequest, token: str) -> HttpResponseBase:
     ):
         context = {"invited": invited, "needs_password": needs_password, "form": form}
         return draw(request, "governance/invitation.html", context, status=form.status)
-    return proceed(request, _accept(request, invited, token, request.POST.get("new", "")))
+    return proceed(request, _accept(request, invited, token, form.cleaned_data["new"] if needs_password else ""))
 
 
 def _accept(request: HttpRequest, invited: Invited, token: str, new: str) -> FirstFactor:

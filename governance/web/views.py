@@ -23,7 +23,7 @@ from governance.personas.selectors import persona_show
 from governance.policies.purposes import list_purposes
 from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
-from governance.web.account_forms import CodeForm
+from governance.web.account_forms import CodeForm, SignInForm
 from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import answer_errors, draw, form_page, person_page, post_page, safe_page, see_other
 from governance.web.pagination import uuid_or_none
@@ -86,24 +86,29 @@ def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @answer_errors
 def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
     """Show the sign-in page: password, mailed link, and, at an organisation's address, its own button."""
+    form = SignInForm(values_of(request))
     if request.method != "POST":
         if actor := _actor(request):
             return see_other(first_page(actor))
-        response = draw(request, "governance/sign_in.html", _ways(slug))
+        response = _draw_sign_in(request, slug, form)
         next_keep(request, response)
         return response
+    if not form.is_valid():
+        return _draw_sign_in(request, slug, form)
     try:
         first = password_sign_in(
-            email=request.POST.get("email", "")[:254],
-            password=request.POST.get("password", ""),
+            **form.cleaned_data,
             request_id=request_id(request),
             address=client_address(request),
             trusted=find_trusted_browser(request),
         )
     except Unauthenticated:
-        return _draw_sign_in(request, slug, HTTPStatus.UNPROCESSABLE_ENTITY, {"wrong": True})
+        form.add_error(None, _("The address or the password is wrong."))
+        return _draw_sign_in(request, slug, form)
     except TooManyAttempts as failure:
-        waiting = _draw_sign_in(request, slug, HTTPStatus.TOO_MANY_REQUESTS, {"wait": failure.retry_after})
+        words = _("Too many attempts. Wait %(wait)s seconds, then try again.") % {"wait": failure.retry_after}
+        form.add_error(None, words)
+        waiting = _draw_sign_in(request, slug, form, status=HTTPStatus.TOO_MANY_REQUESTS)
         waiting["Retry-After"] = str(failure.retry_after)
         return waiting
     return proceed(request, first)
@@ -248,14 +253,10 @@ def _draw_spent_link(request: HttpRequest) -> HttpResponseBase:
     return draw(request, "governance/sign_in_link_spent.html", context, status=HTTPStatus.NOT_FOUND)
 
 
-def _ways(slug: str) -> dict[str, object]:
+def _draw_sign_in(request: HttpRequest, slug: str, form: SignInForm, *, status: int | None = None) -> HttpResponseBase:
     provider = provider_of(slug) if slug else None
-    return {"hours": settings.SIGN_IN_LINK_HOURS, "slug": slug, "provider": provider}
-
-
-def _draw_sign_in(request: HttpRequest, slug: str, status: int, more: dict[str, object]) -> HttpResponseBase:
-    context = {**_ways(slug), **more, "email": request.POST.get("email", "")[:254]}
-    return draw(request, "governance/sign_in.html", context, status=status)
+    context = {"hours": settings.SIGN_IN_LINK_HOURS, "slug": slug, "provider": provider, "form": form}
+    return draw(request, "governance/sign_in.html", context, status=status or form.status)
 
 
 def _actor(request: HttpRequest) -> Actor | None:

@@ -237,3 +237,10 @@ def test_a_password_of_one_organisation_opens_no_other_until_the_address_is_prov
 def test_a_password_is_in_no_table(world: World, superuser: Superuser) -> None:
     give_password(world.alice)
     assert PASSWORD not in str(read_all_rows(superuser()))
+
+
+def test_forms_without_an_address_are_answered_by_the_form(world: World) -> None:
+    for address in ("/sign-in/", "/sign-in/~/forgotten/"):
+        refused = browser().post(address, {"email": "", "password": PASSWORD})
+        assert (refused.status_code, 'id="id_email_error"' in refused.content.decode()) == (422, True)
+        assert PASSWORD not in refused.content.decode()

@@ -24,6 +24,7 @@ for package in (governance.web, vault.web):
 
 TESTS = Path(__file__).parents[2]
 TESTED_ELSEWHERE = {  # form → its tests
+    "AddressForm": "governance/accounts/test_passwords.py",
     "CodeForm": "governance/accounts/test_second_factor.py",
     "ComingForm": "vault/web/test_store_subscriptions.py",
     "ConnectionForm": "mcp/test_oauth.py",
@@ -37,6 +38,7 @@ TESTED_ELSEWHERE = {  # form → its tests
     "ReportForm": "vault/store/test_reports.py",
     "RevocationForm": "vault/web/test_store_contracts.py",
     "RewordForm": "vault/web/test_store_subscriptions.py",
+    "SignInForm": "governance/accounts/test_passwords.py",
     "StepForm": "vault/pipelines/test_pipelines.py",
     "SubscribeForm": "vault/web/test_store_subscriptions.py",
     "TraceForm": "vault/web/test_store_knowledge.py",
@@ -81,6 +83,8 @@ CASES = [
     Case("NameForm", "/account/name/", ("name", "")),
     Case("TimeZoneForm", "/account/time-zone/", ("timezone", "Mars/Base")),
     Case("PurposeForm", "/purpose/", ("purpose", "a\u200bb")),
+    Case("ExportForm", "/audit/exports/", ("from", "soon"),
+         {"verb": "member.added", "outcome": "done", "request_id": "r-1", "to": "2027-02-28", "format": "csv"}),
     Case("SinkForm", "/audit/sinks/", ("address", "x"), {"name": "log", "kind": "syslog"}),
     Case("WebhookForm", "/integrations/webhooks/new/", ("url", "x"),
          {"namespace": "/team", "events": "memory.created"}),
