@@ -37,7 +37,7 @@ from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permissi
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, describe_holders
 from governance.web.decision_words import change_words, mark_of, rule_words
 from governance.web.grant_lines import about_of, describe_grants
-from governance.web.page_forms import PageForm, values_of
+from governance.web.page_forms import LocalTimeField, PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, refusal_sentence, safe_page, see_other
 from governance.web.pagination import NewestMerged, NewestOf
 from governance.web.undo import find_deed, put_message
@@ -60,9 +60,7 @@ class GrantForm(PageForm):
     )
     effect = forms.TypedChoiceField(label=gettext_lazy("Effect"), choices=list(EFFECTS.items()), coerce=Effect)
     action = forms.TypedChoiceField(label=gettext_lazy("What"), choices=list(ACTIONS.items()), coerce=Action)
-    expires_at = forms.CharField(
-        label=gettext_lazy("Until"), required=False, widget=forms.TextInput(attrs={"type": "datetime-local"})
-    )
+    expires_at = LocalTimeField(label=gettext_lazy("Until"), required=False)
     purpose = forms.CharField(label=gettext_lazy("Purposes, by commas"), required=False)
     channel = forms.MultipleChoiceField(
         label=gettext_lazy("Channels"),
@@ -101,7 +99,7 @@ class GrantForm(PageForm):
             object_id=object_id,
             action=values["action"],
             effect=values["effect"],
-            expires_at=read_local_time(values["expires_at"], "expires_at", "a date such as 2027-01-31"),
+            expires_at=values["expires_at"],
             conditions=self._conditions(),
         )
 

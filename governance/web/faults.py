@@ -67,6 +67,7 @@ MESSAGES: dict[str, Promise] = {
     "1 to 200 characters are needed": _("Write at most 200 visible characters."),
     "there is no such memory": _("There is no memory with this id."),
     "name one of memory_id, filters and subject": _("Fill in just one: a memory, a data subject or a query."),
+    "1 to 60 printable characters": _("Give it a name, of at most 60 characters."),
     "1 to 100 printable characters": _("Give it a name, of at most 100 characters."),
     "There is a namespace at this path already.": _("There is a namespace at this path already. Choose another path."),
     "The namespace is mounted there already.": _("It is mounted there already."),

@@ -2,18 +2,22 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.core.validators import RegexValidator
 from django.http import HttpRequest, QueryDict
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from governance.errors import Conflict, DomainError, FieldError, Invalid
+from governance.errors import Conflict, DomainError, FieldError, Invalid, TooLarge
+from governance.text_values import read_local_time
 from governance.web.faults import MESSAGES, fault_texts
 
+MOST_LABELS, LONGEST_LABEL = 50, 100
 Made = TypeVar("Made")
 
 
@@ -47,7 +51,7 @@ class PageForm(forms.Form):
             return None
         try:
             return service()
-        except (Invalid, Conflict) as failure:
+        except (Invalid, Conflict, TooLarge) as failure:
             self.blame(failure)
             return None
 
@@ -74,6 +78,32 @@ class ConfirmationForm(PageForm):
         typed.validators.append(RegexValidator(rf"\A{re.escape(word)}\Z", _("This is another name.")))
         self.fields[name] = typed
         style_fields(self)
+
+
+class LabelsField(forms.CharField):
+    """Labels, separated by commas. Its value has each once."""
+
+    def clean(self, value: Any) -> Any:
+        pieces = super().clean(value).replace("，", ",").split(",")
+        labels = tuple(dict.fromkeys(label for piece in pieces if (label := piece.strip())))
+        if len(labels) > MOST_LABELS or any(len(label) > LONGEST_LABEL for label in labels):
+            raise forms.ValidationError(_("Name at most 50, of at most 100 characters each."))
+        return labels
+
+
+class LocalTimeField(forms.CharField):
+    """A date, or a date with a time, in the reader's time zone. Its value is None if nothing was typed."""
+
+    widget = forms.TextInput(attrs={"type": "datetime-local"})
+
+    def prepare_value(self, value: Any) -> Any:
+        return f"{timezone.localtime(value):%Y-%m-%dT%H:%M}" if isinstance(value, datetime) else value
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return read_local_time(super().clean(value), "", "")
+        except Invalid:
+            raise forms.ValidationError(_("Write a date, as in 2027-01-31.")) from None
 
 
 class LinesInput(forms.Textarea):

@@ -1,5 +1,6 @@
 """One action on all matching memories, or an export: counted first, then done by a job with its own page."""
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
@@ -15,9 +16,9 @@ from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.web.pages import draw, see_other
 from vault.listing.actions import ActionDraft, action_count, action_create
-from vault.listing.bulk import BulkAction, BulkArguments
+from vault.listing.bulk import BulkAction
 from vault.listing.queries import query_read
-from vault.web.memory_forms import query_part
+from vault.web.memory_forms import BulkForm, query_part
 
 SKIPPED: dict[str, Promise] = {
     "version_conflict": gettext_lazy("stay: they changed since you read them"),
@@ -58,20 +59,17 @@ def _add_left(words: str, left: int) -> str:
 
 
 def act_as_job(
-    request: HttpRequest, actor: Actor, draft: ActionDraft, arguments: BulkArguments | None, shown: dict[str, Any]
+    request: HttpRequest, actor: Actor, draft: ActionDraft, form: BulkForm, shown: dict[str, Any]
 ) -> HttpResponseBase:
-    """Show the counts of an action, or with `arguments` start its job. shown: further context of the page of counts."""
-    fault: Invalid | None = shown.get("fault")
-    if arguments is not None:
-        try:
-            asked = ActionDraft(draft.action, draft.ids, draft.filters, arguments)
-            return see_other(reverse("job", args=[action_create(actor=actor, draft=asked).id]))
-        except Invalid as failure:
-            fault = failure
+    """Start the job of an action, or show its counts and its form. shown: further context of the page of counts."""
+    if not shown["new_path"]:
+        job = form.made_by(lambda: action_create(actor=actor, draft=replace(draft, arguments=form.arguments())))
+        if job is not None:
+            return see_other(reverse("job", args=[job.id]))
     found = action_count(actor=actor, draft=draft)
     skipped = [(count, skipped_words(code)) for code, count in found.codes.items()]
-    context = {**shown, "count": found.count, "skipped": skipped, "is_capped": found.is_capped, "fault": fault}
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault or shown.get("new_path") else HTTPStatus.OK
+    context = {**shown, "form": form, "count": found.count, "skipped": skipped, "is_capped": found.is_capped}
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if shown["new_path"] else form.status
     return draw(request, "vault/memories/bulk.html", context, status=status)
 
 

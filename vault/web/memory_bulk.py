@@ -35,10 +35,8 @@ from vault.listing.bulk import (
 )
 from vault.listing.selectors import deleted_ids, memories_choose, paths_list
 from vault.listing.undo import bulk_undo
-from vault.vocabulary import Layer
-from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, done_words, draft_read, skipped_words, undone_words
-from vault.web.memory_forms import chosen_read, chosen_text, day_read, member_read, unconfirmed_path
+from vault.web.memory_forms import BulkForm, chosen_read, chosen_text, unconfirmed_path
 
 TITLES: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag memories"),
@@ -87,7 +85,6 @@ UNDO = {
 AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
 MOVING = frozenset({BulkAction.MOVE, BulkAction.COPY})  # to a namespace that the form names
 NAMED = 5  # up to so many memories are named, more are only counted
-RENEWED_FOR = timedelta(days=30)  # suggested for expired memories
 SHORTLY = timedelta(minutes=5)  # of the rehearsal: within every retention
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # Placeholder arguments: the rehearsal only checks permissions and holds. Real arguments are checked later.
@@ -97,69 +94,58 @@ REHEARSED = BulkArguments(tags=("-",), namespace="", expires_at=None, reason="-"
 @post_page
 def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the counts of a bulk action; with `confirmed`, perform the action."""
-    form = request.POST
-    if form.get("action", "") not in TITLES:
+    asked = request.POST
+    if asked.get("action", "") not in TITLES:
         raise Invalid(errors=[FieldError("action", "choose one")])
-    chosen = chosen_read(form)
-    if form.get("all") == "yes" or (form["action"] in AS_JOB and chosen):
-        return _draw_job_count(request, actor, form["action"], list(chosen))
-    if not chosen or form["action"] in AS_JOB:
-        return see_other(_next_address(form, request))
-    action = BulkAction(form["action"])
-    if form.get("confirmed") != "yes":
-        return _draw_question(request, actor, action, chosen, {})
-    if new_path := _find_new_path(actor, form):
-        asked = {"new_path": new_path}
-        return _draw_question(request, actor, action, chosen, asked, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    chosen = chosen_read(asked)
+    form = BulkForm(asked if asked.get("confirmed") == "yes" else None, action=asked["action"])
+    new_path = unconfirmed_path(actor, asked) if form.is_valid() and asked["action"] in MOVING else ""
+    if asked.get("all") == "yes" or (asked["action"] in AS_JOB and chosen):
+        return _draw_job_count(request, actor, list(chosen), form, new_path)
+    if not chosen or asked["action"] in AS_JOB:
+        return see_other(_next_address(asked, request))
+    action = BulkAction(asked["action"])
+    if new_path or not form.is_valid():
+        return _draw_question(request, actor, action, chosen, form, new_path)
     since = timezone.now() - CLOCKS_DIFFER
     has_undo = action is not BulkAction.RESTORE or deleted_ids(actor, chosen) == chosen.keys()
-    try:
-        outcome = bulk_apply(actor=actor, action=action, chosen=chosen, arguments=_read_arguments(form))
-    except Invalid as fault:
-        return _draw_question(request, actor, action, chosen, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    outcome = form.made_by(lambda: bulk_apply(actor=actor, action=action, chosen=chosen, arguments=form.arguments()))
+    if outcome is None:
+        return _draw_question(request, actor, action, chosen, form)
     _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
         record_and_return_denial(actor=actor, denial=denial, path=request.path)
     _put_undo(request, action, outcome, since, has_undo=has_undo)
-    return see_other(_next_address(form, request))
+    return see_other(_next_address(asked, request))
 
 
 @post_page
 def memories_bulk_undo(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Take back a tag, a move or an expiry of the memories that still have it."""
-    action = member_read(BulkAction, request.POST, "action")
+    action = request.POST.get("action", "")
     if action not in VERSIONED:
         raise Invalid(errors=[FieldError("action", "choose one")])
-    outcome = bulk_undo(actor=actor, action=action, chosen=chosen_read(request.POST))
+    outcome = bulk_undo(actor=actor, action=BulkAction(action), chosen=chosen_read(request.POST))
     words = undone_words(len(outcome.done), len(outcome.skipped))
     put_message(request, words)
     return see_other(_next_address(request.POST, request))
 
 
-def _draw_job_count(request: HttpRequest, actor: Actor, action: str, ids: list[UUID]) -> HttpResponseBase:
-    form = request.POST
-    draft = draft_read(form, action, ids)
+def _draw_job_count(
+    request: HttpRequest, actor: Actor, ids: list[UUID], form: BulkForm, new_path: str
+) -> HttpResponseBase:
+    asked = request.POST
+    draft = draft_read(asked, asked["action"], ids)
     shown = {
-        **_action_words(action),
-        "next": _next_address(form, request),
-        "given": form,
-        "query": form.get("query", ""),
+        **_action_words(asked["action"]),
+        "next": _next_address(asked, request),
+        "query": asked.get("query", ""),
+        "ids": draft.ids,
+        "is_all": draft.filters is not None,
+        "places": _list_places(actor, asked["action"]),
+        "new_path": new_path,
     }
-    shown |= {"layers": LAYERS} if action == BulkAction.PROMOTE else {}
-    shown |= {"ids": draft.ids, "is_all": draft.filters is not None, "places": _list_places(actor, action)}
-    arguments = None
-    try:
-        if form.get("confirmed") == "yes":
-            shown["new_path"] = _find_new_path(actor, form)
-            arguments = None if shown["new_path"] else _read_arguments(form)
-    except Invalid as fault:
-        shown["fault"] = fault
-    return act_as_job(request, actor, draft, arguments, shown)
-
-
-def _find_new_path(actor: Actor, form: QueryDict) -> str:
-    """Return the target of a move or copy if it does not exist and its creation is not confirmed yet; else nothing."""
-    return unconfirmed_path(actor, form) if form["action"] in MOVING else ""
+    return act_as_job(request, actor, draft, form, shown)
 
 
 def _list_places(actor: Actor, action: str) -> list[str]:
@@ -176,9 +162,8 @@ def _draw_question(
     actor: Actor,
     action: BulkAction,
     chosen: Chosen,
-    more: dict[str, Any],
-    *,
-    status: int = HTTPStatus.OK,
+    form: BulkForm,
+    new_path: str = "",
 ) -> HttpResponseBase:
     rehearsed = BulkAction.TAG if action in {BulkAction.MOVE, BulkAction.EXPIRE} else action
     arguments = replace(REHEARSED, expires_at=timezone.now() + SHORTLY) if action is BulkAction.RESTORE else REHEARSED
@@ -191,11 +176,11 @@ def _draw_question(
         "named": _list_titles(actor, action, list(outcome.done)),
         "skipped": _count_reasons(outcome),
         "next": _next_address(request.POST, request),
-        "given": request.POST,
+        "form": form,
+        "new_path": new_path,
         "places": _list_places(actor, action),
-        "expires": timezone.localtime(timezone.now() + RENEWED_FOR),
-        **more,
     }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if new_path else form.status
     return draw(request, "vault/memories/bulk.html", context, status=status)
 
 
@@ -222,26 +207,6 @@ def _count_reasons(outcome: BulkOutcome) -> list[tuple[int, str | Promise]]:
     counted = Counter(failure.code for _, failure in outcome.skipped)
     titles = {failure.code: failure.title for _, failure in outcome.skipped}
     return [(count, skipped_words(code, titles[code])) for code, count in counted.most_common()]
-
-
-def _read_arguments(form: QueryDict) -> BulkArguments:
-    return BulkArguments(
-        tags=(form.get("tag", "").strip(),),
-        namespace=form.get("namespace", "").strip(),
-        expires_at=day_read(form, "expires_at"),
-        reason=form.get("reason", "").strip(),
-        since=_read_since(form),
-        layer=member_read(Layer, form, "layer") if form.get("layer") else None,
-    )
-
-
-def _read_since(form: QueryDict) -> datetime | None:
-    """Return the time of the action to undo. Raises Invalid."""
-    text = form.get("since", "")
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError as error:
-        raise Invalid(errors=[FieldError("since", "a time")]) from error
 
 
 def _put_undo(

@@ -32,6 +32,7 @@ from vault.listing.selectors import memories_page
 from vault.listing.views import views_list
 from vault.vocabulary import SearchMode
 from vault.web.facets import chips_make, facets_make
+from vault.web.memory_forms import ViewForm
 from vault.web.memory_reader import inactive_context, reader_context
 from vault.web.memory_rows import rows_make
 
@@ -76,7 +77,12 @@ def _name_personas(actor: Actor, query: MemoryQuery) -> dict[str, str]:
 def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the page; a script gets only the rows and facets, or the next rows."""
     authorize(actor, Permission.MEMORY_READ)
-    query, fault = _read_query(actor, request.GET)
+    return draw_list(request, actor, request.GET, ViewForm())
+
+
+def draw_list(request: HttpRequest, actor: Actor, asked: QueryDict, view_form: ViewForm) -> HttpResponseBase:
+    """Draw the list that an address asks for, and the form that saves it as a view."""
+    query, fault = _read_query(actor, asked)
     after = uuid_or_none(request.GET.get("after", ""))
     with acting(actor):
         context = _list_context(request, actor, query, after) | {"fault": fault}
@@ -89,8 +95,9 @@ def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             response = draw(request, "vault/memories/_results.html", context | {"is_part": True})
             response["HX-Replace-Url"] = list_address(query)
             return response
-        context |= _frame_context(request, actor)
-        return draw(request, "vault/memories/list.html", context)
+        view_form.initial = {"query": context["address"]}
+        context |= _frame_context(request, actor) | {"view_form": view_form}
+        return draw(request, "vault/memories/list.html", context, status=view_form.status)
 
 
 def list_address(query: MemoryQuery, **more: str) -> str:

@@ -5,18 +5,20 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-from django.http import HttpRequest
+from django import forms
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid, VersionConflict
+from governance.errors import Conflict, Invalid, VersionConflict
 from governance.versions import read_versions
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, see_other
 from governance.web.undo import put_message
 from vault.cubes.lookup import locate_readable
@@ -25,11 +27,11 @@ from vault.cubes.services import cube_purge
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.listing.selectors import paths_list
-from vault.namespaces.rules import PathError, check_path
-from vault.reviews.feedback import Feedback, cube_feedback
+from vault.namespaces.rules import LONGEST_PATH
+from vault.reviews.feedback import Feedback, FeedbackResult, cube_feedback
 from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer, State
 from vault.web.labels import LAYERS
-from vault.web.memory_forms import chosen_read, member_read, read_expected_versions, unconfirmed_path
+from vault.web.memory_forms import ContentField, chosen_read, read_expected_versions, unconfirmed_path
 
 TITLES: dict[str, Promise] = {
     "fuse": gettext_lazy("Fuse memories"),
@@ -51,31 +53,82 @@ FEEDBACK_WORDS: dict[FeedbackOutcome, Promise] = {
     FeedbackOutcome.REVIEW: gettext_lazy("Sent for review"),
 }
 SEPARATOR = "\n\n"
-REFUSALS = (Invalid, IllegalTransition, Conflict)  # shown above the form
+IDS = "operation-%s"
+REFUSALS = (Invalid, Conflict)  # shown above the form
+
+
+class FusionForm(PageForm):
+    """The text of a fusion."""
+
+    content = ContentField(label=gettext_lazy("Proposed text"), rows=10)
+    reason = forms.CharField(label=gettext_lazy("Reason"), required=False, max_length=500)
+
+
+class SplitForm(FusionForm):
+    """The parts of a split."""
+
+    field_names = {"parts": "content"}
+
+    content = ContentField(label=gettext_lazy("Parts, an empty line between two"), rows=10, max_length=None)
+
+    def parts(self) -> list[str]:
+        return [part for text in self.cleaned_data["content"].split(SEPARATOR) if (part := text.strip())]
+
+
+class LayerForm(PageForm):
+    """The layer of a memory."""
+
+    layer = forms.TypedChoiceField(
+        label=gettext_lazy("Layer"),
+        choices=lambda: [(layer, capfirst(str(words))) for layer, words in LAYERS.items()],
+        coerce=Layer,
+        widget=forms.Select(attrs={"autofocus": True}),
+    )
+
+
+class CopyForm(PageForm):
+    """The namespace of a copy."""
+
+    namespace = forms.CharField(
+        label=gettext_lazy("Namespace"),
+        max_length=LONGEST_PATH,
+        widget=forms.TextInput(attrs={"list": "places", "placeholder": "/team/notes", "autofocus": True}),
+    )
+
+
+class FeedbackForm(PageForm):
+    """Feedback of one of four buttons."""
+
+    kind = forms.TypedChoiceField(
+        choices=[(kind, kind) for kind in FeedbackKind], coerce=FeedbackKind, widget=forms.HiddenInput()
+    )
+    correction = ContentField(label=gettext_lazy("Right text"), rows=10)
+
+    def __init__(self, data: QueryDict) -> None:
+        super().__init__(data, auto_id=IDS)
+        self.fields["correction"].required = data.get("kind") == FeedbackKind.WRONG
 
 
 @post_page
 def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the proposed text of the chosen memories for editing; with `confirmed`, fuse them."""
-    form = request.POST
-    ids = list(chosen_read(form))
-    if form.get("confirmed") != "yes":
+    ids = list(chosen_read(request.POST))
+    if request.POST.get("confirmed") != "yes":
         return _draw_proposed_fusion(request, actor, ids)
-    text, shown = _normalise_line_breaks(form.get("content", "")), form.get("version", "")
+    form, shown = FusionForm(request.POST, auto_id=IDS), request.POST.get("version", "")
     try:
-        made = cubes_fuse(
-            actor=actor,
-            cube_ids=ids,
-            content=text,
-            reason=form.get("reason", "").strip(),
-            expected_versions=read_versions([shown]) if shown else None,
+        made = form.made_by(
+            lambda: cubes_fuse(
+                actor=actor,
+                cube_ids=ids,
+                expected_versions=read_versions([shown]) if shown else None,
+                **form.cleaned_data,
+            )
         )
-    except VersionConflict as fault:
-        return _draw_proposed_fusion(request, actor, ids, fault)
-    except REFUSALS as fault:
-        return _draw_form(
-            request, "fuse", {"ids": ids, "text": text, "version": shown, "next": reverse("memories")}, fault
-        )
+    except VersionConflict as changed:
+        return _draw_proposed_fusion(request, actor, ids, changed)
+    if made is None:
+        return _draw_form(request, "fuse", form, {"ids": ids, "next": reverse("memories"), "version": shown})
     return _redirect_with_message(request, made.id, _("Fused"))
 
 
@@ -83,63 +136,56 @@ def _draw_proposed_fusion(
     request: HttpRequest, actor: Actor, ids: Sequence[UUID], changed: VersionConflict | None = None
 ) -> HttpResponseBase:
     """Draw the form with the proposed text. changed: the memories changed since the form was shown."""
-    after = reverse("memories")
+    context: dict[str, Any] = {"ids": ids, "next": reverse("memories"), "fault": changed}
+    text = ""
     try:
         found = fusion_propose(actor=actor, cube_ids=ids)
+        text, context["version"] = found.content, found.versions
     except REFUSALS as fault:
-        return _draw_form(request, "fuse", {"ids": ids, "text": "", "next": after}, fault)
-    context = {"ids": ids, "text": found.content, "version": found.versions, "next": after}
-    return _draw_form(request, "fuse", context, changed)
+        context["fault"] = fault
+    return _draw_form(request, "fuse", FusionForm(auto_id=IDS, initial={"content": text}), context)
 
 
 @form_page
 def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """GET shows the proposed parts, separated by empty lines; POST splits the memory."""
-    after = reverse("memory", args=[memory_id])
-    if request.method != "POST":
-        try:
-            parts = split_propose(actor=actor, cube_id=memory_id)
-        except REFUSALS as fault:
-            return _draw_form(request, "split", {"text": "", "next": after}, fault)
-        return _draw_form(
-            request,
-            "split",
-            {"text": SEPARATOR.join(parts), "next": after, "version": _current_version(actor, memory_id)},
-        )
-    text = _normalise_line_breaks(request.POST.get("content", ""))
-    try:
-        parts = [part.strip() for part in text.split(SEPARATOR) if part.strip()]
-        reason = request.POST.get("reason", "").strip()
-        made = cube_split(
+    with acting(actor):
+        version = cube_change_ask(actor=actor, cube_id=memory_id).version
+    form, expected = SplitForm(values_of(request), auto_id=IDS), read_expected_versions(request.POST)
+    made = form.made_by(
+        lambda: cube_split(
             actor=actor,
             cube_id=memory_id,
-            parts=parts,
-            reason=reason,
-            expected_versions=read_expected_versions(request.POST),
+            parts=form.parts(),
+            reason=form.cleaned_data["reason"],
+            expected_versions=expected,
         )
-    except REFUSALS as fault:
-        context = {"text": text, "next": after, "version": request.POST.get("version", "")}
-        return _draw_form(request, "split", context, fault)
-    words = ngettext("Split into %(n)s memory", "Split into %(n)s memories", len(made)) % {"n": len(made)}
-    return _redirect_with_message(request, memory_id, words)
+    )
+    if made is not None:
+        words = ngettext("Split into %(n)s memory", "Split into %(n)s memories", len(made)) % {"n": len(made)}
+        return _redirect_with_message(request, memory_id, words)
+    context: dict[str, Any] = {"next": reverse("memory", args=[memory_id])}
+    context["version"] = request.POST.get("version", version)
+    if not form.is_bound:
+        try:
+            form.initial = {"content": SEPARATOR.join(split_propose(actor=actor, cube_id=memory_id))}
+        except REFUSALS as fault:
+            context["fault"] = fault
+    return _draw_form(request, "split", form, context)
 
 
 @form_page
 def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     with acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=memory_id)
-    after = reverse("memory", args=[memory_id])
-    context = {"layers": LAYERS, "layer": cube.layer, "next": after, "version": cube.version}
-    if request.method != "POST":
-        return _draw_form(request, "promote", context)
-    try:
-        layer = member_read(Layer, request.POST, "layer")
-        cube_promote(
-            actor=actor, cube_id=memory_id, layer=layer, expected_versions=read_expected_versions(request.POST)
-        )
-    except REFUSALS as fault:
-        return _draw_form(request, "promote", context, fault)
-    return _redirect_with_message(request, memory_id, _("Layer changed"))
+    form, expected = LayerForm(values_of(request), auto_id=IDS), read_expected_versions(request.POST)
+    form.initial = {"layer": cube.layer}
+    if form.is_done_by(
+        lambda: cube_promote(actor=actor, cube_id=memory_id, expected_versions=expected, **form.cleaned_data)
+    ):
+        return _redirect_with_message(request, memory_id, _("Layer changed"))
+    context = {"next": reverse("memory", args=[memory_id]), "version": cube.version}
+    return _draw_form(request, "promote", form, context)
 
 
 @form_page
@@ -147,21 +193,16 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     with acting(actor):
         version = locate_readable(actor, memory_id).version
         places = paths_list(actor=actor)
-    after = reverse("memory", args=[memory_id])
-    context: dict[str, Any] = {"places": places, "next": after, "version": version}
-    if request.method != "POST":
-        return _draw_form(request, "copy", context)
-    context["namespace"] = request.POST.get("namespace", "").strip()
-    try:
-        path = _check_namespace(context["namespace"])
-        if new_path := unconfirmed_path(actor, request.POST):
-            return _draw_form(request, "copy", context | {"new_path": new_path})
-        made = cube_copy(
-            actor=actor, cube_id=memory_id, namespace=path, expected_versions=read_expected_versions(request.POST)
+    form, expected = CopyForm(values_of(request), auto_id=IDS), read_expected_versions(request.POST)
+    new_path = unconfirmed_path(actor, request.POST) if form.is_valid() else ""
+    if not new_path:
+        made = form.made_by(
+            lambda: cube_copy(actor=actor, cube_id=memory_id, expected_versions=expected, **form.cleaned_data)
         )
-    except REFUSALS as fault:
-        return _draw_form(request, "copy", context, fault)
-    return _redirect_with_message(request, made.id, _("Copied"))
+        if made is not None:
+            return _redirect_with_message(request, made.id, _("Copied"))
+    context = {"places": places, "next": reverse("memory", args=[memory_id]), "version": version}
+    return _draw_form(request, "copy", form, context | {"new_path": new_path})
 
 
 @post_page
@@ -184,22 +225,23 @@ def erase(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBa
 @post_page
 def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Store the feedback of one of four buttons; a refused correction is shown again for editing."""
-    form = request.POST
-    text = _normalise_line_breaks(form.get("correction", ""))
-    try:
-        kind = member_read(FeedbackKind, form, "kind")
-        expected = None if kind is FeedbackKind.USEFUL else read_expected_versions(request.POST)
-        given = Feedback(kind, text)
-        result = cube_feedback(actor=actor, cube_id=memory_id, feedback=given, expected_versions=expected)
-    except REFUSALS as fault:
-        context = {
-            "text": text,
-            "corrects": form.get("kind") == FeedbackKind.WRONG,
-            "version": form.get("version", ""),
-            "next": reverse("memory", args=[memory_id]),
-        }
-        return _draw_form(request, "feedback", context, fault)
-    return _redirect_with_message(request, memory_id, str(FEEDBACK_WORDS[result.outcome]))
+    with acting(actor):
+        locate_readable(actor, memory_id)
+    form = FeedbackForm(request.POST)
+
+    def store() -> FeedbackResult:
+        given = Feedback(**form.cleaned_data)
+        expected = None if given.kind is FeedbackKind.USEFUL else read_expected_versions(request.POST)
+        return cube_feedback(actor=actor, cube_id=memory_id, feedback=given, expected_versions=expected)
+
+    result = form.made_by(store)
+    if result is not None:
+        return _redirect_with_message(request, memory_id, str(FEEDBACK_WORDS[result.outcome]))
+    corrects = request.POST.get("kind") == FeedbackKind.WRONG
+    if not corrects:
+        del form.fields["correction"]
+    context = {"corrects": corrects, "version": request.POST.get("version", "")}
+    return _draw_form(request, "feedback", form, context | {"next": reverse("memory", args=[memory_id])})
 
 
 @post_page
@@ -209,41 +251,14 @@ def unfuse(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
     return _redirect_with_message(request, plan.parents[0].id, _("Undone: the memories have their earlier state again"))
 
 
-def _draw_form(
-    request: HttpRequest, operation: str, context: dict[str, Any], fault: DomainError | None = None
-) -> HttpResponseBase:
-    shown = {
-        "operation": operation,
-        "title": TITLES[operation],
-        "button": BUTTONS[operation],
-        "action": request.path,
-        "longest": settings.MAX_CONTENT_CHARACTERS,
-        "reason": request.POST.get("reason", ""),
-        "fault": fault,
-        **context,
-    }
-    is_asked = fault is not None or "new_path" in context
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if is_asked else HTTPStatus.OK
+def _draw_form(request: HttpRequest, operation: str, form: PageForm, context: dict[str, Any]) -> HttpResponseBase:
+    """Draw the form of an operation. context: `fault` is an error without a form to correct."""
+    shown = {"operation": operation, "title": TITLES[operation], "button": BUTTONS[operation], "form": form, **context}
+    is_asked = context.get("fault") or context.get("new_path")
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if is_asked else form.status
     return draw(request, "vault/memories/operation.html", shown, status=status)
 
 
 def _redirect_with_message(request: HttpRequest, memory_id: UUID, words: str) -> HttpResponseBase:
     put_message(request, words)
     return see_other(reverse("memory", args=[memory_id]))
-
-
-def _normalise_line_breaks(text: str) -> str:
-    return text.replace("\r\n", "\n")
-
-
-def _check_namespace(text: str) -> str:
-    """Check the namespace. Raises Invalid."""
-    try:
-        return check_path(text)
-    except PathError as fault:
-        raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
-
-
-def _current_version(actor: Actor, memory_id: UUID) -> int:
-    with acting(actor):
-        return locate_readable(actor, memory_id).version

@@ -2,21 +2,24 @@
 
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
 from governance.actor import Actor
 from governance.web.pages import post_page, see_other
 from vault.listing.views import ViewDraft, view_create, view_remove
-from vault.web.memory_forms import query_part
+from vault.web.memory_forms import ViewForm
+from vault.web.memory_list import draw_list
 
 
 @post_page
 def views(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Save a view. `query`: the address of the list, whose query string is saved."""
-    query = query_part(request.POST.get("query", ""))
-    view = view_create(actor=actor, draft=ViewDraft(name=request.POST.get("name", ""), query=query))
+    """Save a view of the shown list."""
+    form = ViewForm(request.POST)
+    view = form.made_by(lambda: view_create(actor=actor, draft=ViewDraft(**form.cleaned_data)))
+    if view is None:
+        return draw_list(request, actor, QueryDict(form.cleaned_data.get("query", "")), form)
     return see_other(f"{reverse('memories')}?{view.query}")
 
 

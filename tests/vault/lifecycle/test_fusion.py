@@ -179,6 +179,8 @@ def test_pages_fuse_split_and_undo(world: World, alice: Contract, pair: list[str
     assert "It leaves in autumn." in proposed.text
     browser.post(f"/memories/{pair[0]}/split/", {"content": "One.\r\n\r\nTwo.", "version": "1"})
     assert states(world, pair) == ["merged", "generated"]
+    nowhere = browser.post(f"/memories/{pair[1]}/promote/", {"layer": "nowhere"})
+    assert (nowhere.status_code, 'id="operation-layer_error"' in nowhere.text) == (422, True)
     browser.post(f"/memories/{pair[1]}/promote/", {"layer": "short_term"})
     assert alice.get(f"memories/{pair[1]}/").json["layer"] == "short_term"
     copied = browser.post(
