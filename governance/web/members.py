@@ -1,5 +1,6 @@
 """Pages of members and invitations, for members who manage them."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +14,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from governance.actor import Actor
-from governance.errors import FieldError, Invalid
-from governance.members.selectors import invitation_get, invitations_list, member_get, member_view, members_list
+from governance.members.selectors import (
+    MemberView,
+    invitation_get,
+    invitations_list,
+    member_get,
+    member_view,
+    members_list,
+)
 from governance.members.services import (
     NewInvitation,
     invitation_create,
@@ -37,6 +44,19 @@ ROLES: dict[RoleName, Promise] = {
     RoleName.VIEWER: gettext_lazy("Viewer"),
     RoleName.AUDITOR: gettext_lazy("Auditor"),
 }
+
+
+class RoleForm(PageForm):
+    """The role of a member."""
+
+    conflict_field = "role"
+
+    role = forms.TypedChoiceField(label=gettext_lazy("Role"), choices=list(ROLES.items()), coerce=RoleName)
+
+    def __init__(self, data: Mapping[str, Any] | None = None, *, member: MemberView) -> None:
+        super().__init__(data, auto_id=f"{member.id}_%s", initial={"role": member.role})
+        self.fields["role"].label = f"{_('Role')}: {member.email}"
+        self.fields["role"].widget.attrs["class"] = "form-select form-select-small"
 
 
 class InvitationForm(PageForm):
@@ -63,13 +83,16 @@ def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def member_role(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
     """Change a role. Of the reader's own role, which cannot be given back, a question comes first."""
     deed = find_deed(request)
-    role = _role(deed["fields"]["role"] if deed else request.POST.get("role", ""))
     before = member_view(member_get(actor=actor, member_id=member_id))
+    form = RoleForm(deed["fields"] if deed else request.POST, member=before)
     is_own = member_id == actor.member_id
-    if is_own and request.POST.get("confirmed") != "yes":
+    if is_own and form.is_valid() and request.POST.get("confirmed") != "yes":
+        role = form.cleaned_data["role"]
         context = {"member": before, "role": role, "role_words": ROLES[role]}
         return draw(request, "governance/settings/member_own_role.html", context)
-    member_role_change(actor=actor, member_id=member_id, role=role)
+    if not form.is_done_by(lambda: member_role_change(actor=actor, member_id=member_id, **form.cleaned_data)):
+        return _page(request, actor, {"form": InvitationForm()}, {member_id: form})
+    role = form.cleaned_data["role"]
     words = _("%(member)s has the role %(role)s now.") % {"member": before.email, "role": ROLES[role]}
     address = "" if is_own or role == before.role else request.path
     put_message(request, words, address=address, fields={"role": before.role})
@@ -105,16 +128,21 @@ def invitation_end(request: HttpRequest, actor: Actor, invitation_id: UUID) -> H
     return see_other(reverse("members"))
 
 
-def _page(request: HttpRequest, actor: Actor, more: dict[str, Any]) -> HttpResponseBase:
+def _page(
+    request: HttpRequest, actor: Actor, more: dict[str, Any], refused: Mapping[UUID, RoleForm] | None = None
+) -> HttpResponseBase:
+    """Draw the members. refused: the form with errors of one of them."""
+    refused = refused or {}
+    found = members_list(actor=actor, pages=First(MOST))
     context = {
-        "members": members_list(actor=actor, pages=First(MOST)),
+        "members": [(member, refused.get(member.id) or RoleForm(member=member)) for member in found],
         "invitations": invitations_list(actor=actor, pages=First(MOST)),
-        "roles": ROLES.items(),
         "own_id": actor.member_id,
         "form": InvitationForm(),
         **more,
     }
-    return draw(request, "governance/settings/members.html", context, status=context["form"].status)
+    status = max(form.status for form in (context["form"], *refused.values()))
+    return draw(request, "governance/settings/members.html", context, status=status)
 
 
 def _describe_invitation(made: NewInvitation) -> dict[str, Any]:
@@ -122,9 +150,3 @@ def _describe_invitation(made: NewInvitation) -> dict[str, Any]:
     if settings.EMAIL_HOST:
         return {"invited": made.view.email, "link_hours": settings.INVITATION_HOURS}
     return {"link": made.url, "link_for": made.view.email, "link_hours": settings.INVITATION_HOURS}
-
-
-def _role(text: str) -> RoleName:
-    if text not in set(RoleName):
-        raise Invalid(errors=[FieldError("role", f"one of {', '.join(RoleName)}")])
-    return RoleName(text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django import forms as fields
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -55,6 +55,7 @@ PARTS: dict[str, Promise] = {  # of an examination
     "perplexity": gettext_lazy("perplexity"),
 }
 POLICY = re.compile(r"policy:(.+?)@(\d+)(?= policy:|$)")  # a rule, joined to others by spaces
+NEEDED = {"mount": "persona", "task": "task", "compose": "composition"}  # the field that each action changes
 LEARNED = {"exact", "paraphrases"}  # limits that more rounds of training reach; the others are of harm to the base
 
 
@@ -69,11 +70,7 @@ class Row:
     persona: str
     parents: Sequence[CubeView] = ()  # if the address asks for them
     may_erase: bool = False
-
-    @property
-    def compositions(self) -> list[tuple[Composition, str]]:
-        """Return the choices for a cache behind another one, each with its figures."""
-        return [(choice, _describe_choice(choice, self.form)) for choice in Composition]
+    use: "UseForm | None" = None
 
     @property
     def composition(self) -> str:
@@ -141,6 +138,35 @@ class ConversionForm(PageForm):
         return ConversionDraft(memory_ids, values["title"], values["kind"], values["persona"])
 
 
+class UseForm(PageForm):
+    """The persona, the task and the composition of a cache or an adapter. needed: the field that the button changes."""
+
+    persona = fields.UUIDField(label=gettext_lazy("Persona"), required=False, widget=fields.Select())
+    task = fields.CharField(
+        label=gettext_lazy("Task"),
+        required=False,
+        max_length=LONGEST_TASK,
+        widget=fields.TextInput(attrs={"placeholder": gettext_lazy("Task")}),
+    )
+    composition = fields.TypedChoiceField(
+        label=gettext_lazy("Behind another cache"),
+        required=False,
+        coerce=Composition,
+        choices=list(COMPOSITIONS.items()),
+    )
+
+    def __init__(self, data: QueryDict | None = None, *, found: FormView, needed: str = "task") -> None:
+        initial = {"task": found.task, "composition": found.composition}
+        super().__init__(data, auto_id=f"%s-{found.id}", initial=initial)
+        self.form_id, self.needed = found.id, needed
+        self.fields["composition"].widget.choices = [(one, _describe_choice(one, found)) for one in Composition]
+        self.fields[needed].required = needed != "task"
+
+    def changes(self) -> FormChanges:
+        changed = {"persona": "persona_id"}.get(self.needed, self.needed)
+        return FormChanges(**{changed: self.cleaned_data[self.needed]})
+
+
 @form_page
 def forms(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List caches and adapters. POST makes one of a namespace's memories, or tells its cost (`action` dry).
@@ -165,16 +191,12 @@ def change(request: HttpRequest, actor: Actor, form_id: UUID) -> HttpResponseBas
     match action:
         case "approve":
             form_approve(actor=actor, form_id=form_id)
-        case "mount":
-            form_update(actor=actor, form_id=form_id, changes=FormChanges(persona_id=_read_id(request, "persona")))
+        case "mount" | "task" | "compose":
+            use = UseForm(request.POST, found=found, needed=NEEDED[action])
+            if not use.is_done_by(lambda: form_update(actor=actor, form_id=form_id, changes=use.changes())):
+                return _draw(request, actor, ConversionForm(), refused=use)
         case "unmount":
             form_update(actor=actor, form_id=form_id, changes=FormChanges(persona_id=None))
-        case "task":
-            changes = FormChanges(task=request.POST.get("task", "").strip())
-            form_update(actor=actor, form_id=form_id, changes=changes)
-        case "compose":
-            changes = FormChanges(composition=_read_composition(request))
-            form_update(actor=actor, form_id=form_id, changes=changes)
         case "pin":
             form_update(actor=actor, form_id=form_id, changes=FormChanges(is_pinned=not found.is_pinned))
         case "anew" | "train":
@@ -207,22 +229,12 @@ def _draw_erasure(request: HttpRequest, actor: Actor, form: FormView) -> HttpRes
     return draw(request, "vault/forms/erase.html", context)
 
 
-def _read_id(request: HttpRequest, name: str) -> UUID:
-    try:
-        return UUID(request.POST.get(name, ""))
-    except ValueError:
-        raise Invalid(errors=[FieldError(name, "choose one")]) from None
-
-
-def _read_composition(request: HttpRequest) -> Composition:
-    try:
-        return Composition(request.POST.get("composition", ""))
-    except ValueError:
-        raise Invalid(errors=[FieldError("composition", "choose one")]) from None
-
-
 def _draw(
-    request: HttpRequest, actor: Actor, form: ConversionForm, estimate: Estimate | None = None
+    request: HttpRequest,
+    actor: Actor,
+    form: ConversionForm,
+    estimate: Estimate | None = None,
+    refused: UseForm | None = None,
 ) -> HttpResponseBase:
     personas = personas_list(actor=actor, pages=First(MOST_PERSONAS))
     names = {persona.id: persona.name for persona in personas}
@@ -233,6 +245,7 @@ def _draw(
         replace(
             _make_row(found, names, form_parents(actor=actor, form=found) if str(found.id) == asked else ()),
             may_erase=may_approve or found.owner_id in {None, actor.member_id},
+            use=_offer_uses(found, names, refused),
         )
         for found in forms_list(actor=actor)
     ]
@@ -241,18 +254,23 @@ def _draw(
         "waiting": [(found, KINDS[found.form.kind]) for found in forms_waiting(actor=actor)],
         "saved_tokens": sum(row.form.saved_tokens for row in rows),
         "saved_seconds": sum(row.form.saved_seconds for row in rows),
-        "personas": personas,
         "places": paths_list(actor=actor),
         "estimate": estimate,
         "is_cache_chosen": estimate is not None and estimate.choice.form == Form.CACHE,
         "is_adapter": estimate is not None and estimate.choice.form == Form.ADAPTER,
         "form": form,
-        "longest_task": LONGEST_TASK,
         "may_make": is_allowed(actor, Permission.MEMORY_CREATE),
         "may_approve": may_approve,
         "may_limit": is_allowed(actor, Permission.POLICY_MANAGE),
     }
-    return draw(request, "vault/forms/forms.html", context, status=form.status)
+    return draw(request, "vault/forms/forms.html", context, status=max(form.status, refused.status if refused else 0))
+
+
+def _offer_uses(found: FormView, names: Mapping[UUID, str], refused: UseForm | None) -> UseForm:
+    """Return the form of a cache or an adapter that offers the personas: the refused one, if that is its form."""
+    use = refused if refused and refused.form_id == found.id else UseForm(found=found)
+    use.fields["persona"].widget.choices = list(names.items())
+    return use
 
 
 def _make_row(form: FormView, names: dict[UUID, str], parents: Sequence[CubeView]) -> Row:

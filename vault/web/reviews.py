@@ -1,11 +1,13 @@
 """The inbox: reviews with two buttons each. Redaction cannot be undone, so it needs a confirmation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -19,6 +21,7 @@ from governance.apikeys.selectors import apikeys_list
 from governance.database import acting
 from governance.errors import Conflict
 from governance.vocabulary import Permission
+from governance.web.page_forms import PageForm
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other, wants_part
 from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from governance.web.undo import put_message
@@ -32,13 +35,14 @@ from vault.reviews.services import (
     review_reject_ask,
     review_reopen,
 )
-from vault.store.proposals import Proposal, Side, answered_proposals_list, proposals_list
+from vault.store.proposals import Side, answered_proposals_list, proposals_list
 from vault.store.publications import publications_waiting
 from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
 from vault.web.findings import ShownReview, make_shown_review
 from vault.web.form_proposals import proposals_shown
 from vault.web.labels import REVIEW_KINDS
-from vault.web.store_forms import VISIBILITIES
+from vault.web.memory_forms import ContentField
+from vault.web.store_forms import VISIBILITIES, DeclineForm, RefusalForm
 
 if TYPE_CHECKING:
     from vault.models import Publication, Review
@@ -90,11 +94,34 @@ class OfferWaiting:
     row: "Publication"
     visibility: Promise
     is_mine: bool  # and needs another member
+    form: PageForm  # to refuse it
+
+
+class WriterForm(PageForm):
+    """The key whose memories go into quarantine."""
+
+    writer = forms.UUIDField(
+        label=_("API key"),
+        widget=forms.Select(),
+        error_messages=dict.fromkeys(("required", "invalid"), _("Choose a key.")),
+    )
+
+
+class SettlementForm(PageForm):
+    """The text that settles a conflict of a sync, if it is neither of the two."""
+
+    content = ContentField(label=_("Text of the memory"), rows=4)
 
 
 @safe_page
 def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The reviews that wait, and the chosen one beside them: `case`, an id or `store`; without it the first."""
+    return draw_inbox(request, actor, request.GET.get("case", ""), {})
+
+
+def draw_inbox(request: HttpRequest, actor: Actor, wanted: str, refused: Mapping[UUID, PageForm]) -> HttpResponseBase:
+    """Draw the inbox. wanted: the case to show; refused: the form with errors about a review, or an offer or a proposal
+    of a pack, by its id."""
     decided = request.GET.get("status") == "rejected"
     group = request.GET.get("kind", "") if request.GET.get("kind") in GROUPS and not decided else ""
     take = Newest(size=REVIEWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
@@ -106,7 +133,7 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             pages=take,
         )
         shown = [make_shown_review(view) for view in found]
-        store = _list_store(actor) if not decided and not group else {}
+        store = _list_store(actor, refused) if not decided and not group else {}
         groups = _describe_groups(actor)
         context = {
             "reviews": shown,
@@ -121,9 +148,13 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             **store,
             "form_proposals": (proposed := proposals_shown(actor) if not decided and not group else []),
             "waiting": sum(len(rows) for rows in store.values()),
-            **_choose_case(request, shown, has_store=any(store.values()), has_forms=bool(proposed)),
+            **_choose_case(wanted, shown, has_store=any(store.values()), has_forms=bool(proposed)),
         }
-        return draw(request, "vault/reviews/reviews.html", context)
+        if (case := context["case"]) and case.is_sync:
+            initial = {"content": case.view.words.content if case.view.words else ""}
+            context["settlement"] = refused.get(case.view.row.id) or SettlementForm(initial=initial)
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if refused else HTTPStatus.OK
+        return draw(request, "vault/reviews/reviews.html", context, status=status)
 
 
 def _describe_groups(actor: Actor) -> list[tuple[str, Promise, int]]:
@@ -140,10 +171,9 @@ def _describe_day(actor: Actor, waiting: int) -> dict[str, Any]:
     return {"done": done, "whole": done + waiting, "percent": 100 * done // (done + waiting) if done else 0}
 
 
-def _choose_case(request: HttpRequest, shown: list[ShownReview], *, has_store: bool, has_forms: bool) -> dict[str, Any]:
+def _choose_case(wanted: str, shown: list[ShownReview], *, has_store: bool, has_forms: bool) -> dict[str, Any]:
     """Return the case to show and the one after it. is_chosen: the address names it; shows_forms: it is that of all
     proposals of caches and adapters."""
-    wanted = request.GET.get("case", "")
     if has_forms and (wanted == FORMS or not (shown or has_store)):
         first = shown[0] if shown else None
         return {"case": None, "next_case": first, "is_chosen": wanted == FORMS, "shows_forms": True}
@@ -158,29 +188,35 @@ def _choose_case(request: HttpRequest, shown: list[ShownReview], *, has_store: b
     }
 
 
-def _list_store(actor: Actor) -> dict[str, Any]:
-    return {"offers": _list_offers(actor), **_list_proposals(actor)}
+def _list_store(actor: Actor, refused: Mapping[UUID, PageForm]) -> dict[str, Any]:
+    return {"offers": _list_offers(actor, refused), **_list_proposals(actor, refused)}
 
 
-def _list_proposals(actor: Actor) -> dict[str, list[Proposal]]:
-    """Return the pack changes that subscribers propose, and answers to own proposals; empty without the right to
-    decide."""
+def _list_proposals(actor: Actor, refused: Mapping[UUID, PageForm]) -> dict[str, list[Any]]:
+    """Return the pack changes that subscribers propose, each with the form to decline it, and answers to own proposals;
+    empty without the right to decide."""
     if not is_allowed(actor, Permission.STORE_MANAGE):
         return {}
     pages, state = NewestOf(REVIEWS, ""), ProposalState.OPEN
+    found = proposals_list(actor=actor, side=Side.RECEIVED, pages=pages, state=state)
     return {
-        "proposals": proposals_list(actor=actor, side=Side.RECEIVED, pages=pages, state=state),
+        "proposals": [(one, refused.get(one.row.id) or DeclineForm(auto_id=f"{one.row.id}_%s")) for one in found],
         "answers": answered_proposals_list(actor=actor, pages=NewestOf(REVIEWS, "")),
     }
 
 
-def _list_offers(actor: Actor) -> list[OfferWaiting]:
+def _list_offers(actor: Actor, refused: Mapping[UUID, PageForm]) -> list[OfferWaiting]:
     """Return the publications that wait for another member; empty without the right to approve them."""
     if not is_allowed(actor, Permission.STORE_MANAGE):
         return []
     found = publications_waiting(actor=actor, pages=NewestOf(REVIEWS, ""))
     return [
-        OfferWaiting(row, VISIBILITIES[Visibility(row.visibility)], row.requested_by_id == actor.member_id)
+        OfferWaiting(
+            row,
+            VISIBILITIES[Visibility(row.visibility)],
+            is_mine=row.requested_by_id == actor.member_id,
+            form=refused.get(row.id) or RefusalForm(auto_id=f"{row.id}_%s"),
+        )
         for row in found
     ]
 
@@ -189,17 +225,18 @@ def _list_offers(actor: Actor) -> list[OfferWaiting]:
 def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET lists the keys and counts the memories of the chosen key; POST starts the job."""
     authorize(actor, Permission.APIKEY_MANAGE)
-    chosen = uuid_or_none((request.POST if request.method == "POST" else request.GET).get("writer", ""))
+    keys = apikeys_list(actor=actor, pages=Newest(size=KEYS, key="id", cursor=None))
+    asked = request.GET if "writer" in request.GET else None
+    form = WriterForm(request.POST if request.method == "POST" else asked, auto_id="%s")
+    form.fields["writer"].widget.choices = [
+        (key.id, f"{key.name} (mos_{key.prefix}_…, {key.member_email})") for key in keys
+    ]
+    chosen = form.cleaned_data["writer"] if form.is_valid() else None
     if request.method == "POST" and chosen is not None:
         return see_other(reverse("job", args=[writer_quarantine(actor=actor, writer_id=chosen).id]))
-    context = {
-        "keys": apikeys_list(actor=actor, pages=Newest(size=KEYS, key="id", cursor=None)),
-        "chosen": chosen,
-        "found": writer_memories(actor=actor, writer_id=chosen) if chosen else None,
-        "is_missing": request.method == "POST",
-    }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if request.method == "POST" else HTTPStatus.OK
-    return draw(request, "vault/reviews/quarantine.html", context, status=status)
+    found = writer_memories(actor=actor, writer_id=chosen) if chosen else None
+    context = {"form": form, "has_keys": bool(keys), "chosen": chosen, "found": found}
+    return draw(request, "vault/reviews/quarantine.html", context, status=form.status)
 
 
 @form_page
@@ -212,9 +249,13 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
     if request.method == "POST":
         if question := _ask_first(request, actor, review_id, ReviewStatus.ACCEPTED):
             return question
+        form = SettlementForm(request.POST) if "content" in request.POST else None
+        if form is not None and not form.is_valid():
+            review_accept_ask(actor=actor, review_id=review_id)
+            return draw_inbox(request, actor, str(review_id), {review_id: form})
         try:
             redact_history = request.POST.get("redact_history") == "on"
-            content = request.POST.get("content")
+            content = form.cleaned_data["content"] if form else None
             review = review_accept(actor=actor, review_id=review_id, redact_history=redact_history, content=content)
             return _see_next(request, review)
         except Conflict as fault:

@@ -9,10 +9,11 @@ from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from governance.web.page_forms import PageForm
+from governance.web.page_forms import LabelsField, PageForm
 from vault.packs.numbers import ANY
 from vault.packs.scan import LeavingRules
 from vault.packs.services import LONGEST_NAME, PackDraft
+from vault.store import proposals
 from vault.store.moderation import DISMISSED, Decision
 from vault.store.ratings import LONGEST_RATING, MOST_STARS
 from vault.store.reports import LONGEST_REPORT
@@ -40,7 +41,6 @@ VISIBILITIES: dict[Visibility, Promise] = {
     Visibility.TENANTS: _("Organisations that I name"),
     Visibility.INSTALLATION: _("Every organisation of this installation"),
 }
-MOST_LABELS, LONGEST_LABEL = 50, 100
 LONGEST_REASON = 300
 
 
@@ -60,10 +60,8 @@ class PackForm(PageForm):
     licence = forms.CharField(
         label=_("Licence"), max_length=60, required=False, help_text=_("As CC-BY-4.0. Empty: none is stated.")
     )
-    keywords = forms.CharField(
-        label=_("Keywords"), max_length=1000, required=False, help_text=_("Separated by commas.")
-    )
-    authors = forms.CharField(label=_("Authors"), max_length=1000, required=False, help_text=_("Separated by commas."))
+    keywords = LabelsField(label=_("Keywords"), max_length=1000, required=False, help_text=_("Separated by commas."))
+    authors = LabelsField(label=_("Authors"), max_length=1000, required=False, help_text=_("Separated by commas."))
     readme = forms.CharField(
         label=_("Readme"),
         max_length=20_000,
@@ -71,12 +69,6 @@ class PackForm(PageForm):
         help_text=_("Markdown. Links and pictures are not shown."),
         widget=forms.Textarea(attrs={"rows": 8}),
     )
-
-    def clean_keywords(self) -> tuple[str, ...]:
-        return _read_labels(self.cleaned_data["keywords"])
-
-    def clean_authors(self) -> tuple[str, ...]:
-        return _read_labels(self.cleaned_data["authors"])
 
     def draft(self) -> PackDraft:
         return PackDraft(**{**self.cleaned_data, "topic": PackTopic(self.cleaned_data["topic"])})
@@ -103,6 +95,26 @@ class RevocationForm(ReasonForm):
         label=_("Reason, which the subscriber reads"),
         max_length=LONGEST_REASON,
         error_messages={"required": _("Say why: the subscriber reads the reason.")},
+    )
+
+
+class RefusalForm(PageForm):
+    """The reason why an offered version is refused."""
+
+    reason = forms.CharField(
+        label=_("Why it is refused"),
+        max_length=LONGEST_REASON,
+        widget=forms.TextInput(attrs={"placeholder": _("Why it is refused")}),
+    )
+
+
+class DeclineForm(PageForm):
+    """The reason why a proposed change is declined."""
+
+    reason = forms.CharField(
+        label=_("Why it is declined"),
+        max_length=proposals.LONGEST_REASON,
+        widget=forms.TextInput(attrs={"placeholder": _("Why it is declined")}),
     )
 
 
@@ -159,7 +171,7 @@ class OfferForm(PageForm):
     visibility = forms.ChoiceField(
         label=_("Who may find it"), choices=[(str(visibility_), words) for visibility_, words in VISIBILITIES.items()]
     )
-    tenants = forms.CharField(
+    tenants = LabelsField(
         label=_("Short names of these organisations"),
         max_length=3000,
         required=False,
@@ -176,7 +188,7 @@ class OfferForm(PageForm):
         required=False,
         help_text=_("Empty: until one side ends it."),
     )
-    purposes = forms.CharField(
+    purposes = LabelsField(
         label=_("Permitted purposes"), max_length=2000, required=False, help_text=_("Separated by commas. Empty: any.")
     )
     price = forms.CharField(
@@ -184,12 +196,6 @@ class OfferForm(PageForm):
     )
 
     export = forms.BooleanField(label=_("Subscribers may export its memories"), required=False)
-
-    def clean_tenants(self) -> tuple[str, ...]:
-        return _read_labels(self.cleaned_data["tenants"])
-
-    def clean_purposes(self) -> tuple[str, ...]:
-        return _read_labels(self.cleaned_data["purposes"])
 
     def visibility_chosen(self) -> Visibility:
         return Visibility(self.cleaned_data["visibility"])
@@ -210,13 +216,6 @@ def initial_values(pack: "Pack") -> dict[str, Any]:
     """Return the form values of an existing pack."""
     texts = {name: getattr(pack, name) for name in ("title", "name", "description", "topic", "licence", "readme")}
     return {**texts, "keywords": ", ".join(pack.keywords), "authors": ", ".join(pack.authors)}
-
-
-def _read_labels(text: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(part for piece in text.replace("，", ",").split(",") if (part := piece.strip())))
-    if len(found) > MOST_LABELS or any(len(label) > LONGEST_LABEL for label in found):
-        raise forms.ValidationError(_("Name at most 50, of at most 100 characters each."))
-    return found
 
 
 class RatingForm(PageForm):
@@ -258,7 +257,7 @@ class ComingForm(PageForm):
     delivery = forms.ChoiceField(
         label=_("New versions"), choices=[(str(delivery_), words) for delivery_, words in DELIVERIES.items()]
     )
-    tags = forms.CharField(
+    tags = LabelsField(
         label=_("Only with these tags"),
         max_length=1_000,
         required=False,
@@ -280,9 +279,6 @@ class ComingForm(PageForm):
 
     def delivery_chosen(self) -> Delivery:
         return Delivery(self.cleaned_data["delivery"])
-
-    def clean_tags(self) -> tuple[str, ...]:
-        return _read_labels(self.cleaned_data["tags"])
 
     def selection(self) -> Selection:
         return Selection(self.cleaned_data["tags"], self.cleaned_data["query"].strip())

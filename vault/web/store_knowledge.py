@@ -10,10 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.errors import Invalid
 from governance.pages import First
 from governance.vocabulary import Permission
-from governance.web.page_forms import PageForm
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from vault.cubes.selectors import cube_get
 from vault.store.proposals import (
@@ -28,6 +27,8 @@ from vault.store.proposals import (
     proposals_list,
 )
 from vault.store.subscriptions import subscription_compare, subscription_get, subscription_update
+from vault.web.reviews import STORE, draw_inbox
+from vault.web.store_forms import DeclineForm
 
 PROPOSALS = 50  # of each side
 
@@ -60,27 +61,28 @@ def propose(request: HttpRequest, actor: Actor, subscription_id: UUID, memory_id
     """GET shows the form; POST proposes another wording of an installed memory to the publisher."""
     authorize(actor, Permission.STORE_MANAGE)
     view = subscription_get(actor=actor, subscription_id=subscription_id)
-    form = ProposalForm(request.POST) if request.method == "POST" else None
-    if form is not None and form.is_valid():
+    form = ProposalForm(values_of(request))
+
+    def propose_text() -> None:
         draft = ProposalDraft(memory_id, form.cleaned_data["content"], form.cleaned_data["reason"])
-        try:
-            proposal_create(actor=actor, subscription_id=subscription_id, draft=draft)
-        except Invalid as failure:
-            form.blame(failure)
-        else:
-            return see_other(reverse("store_proposals"))
-    if form is None:
-        form = ProposalForm(initial={"content": cube_get(actor=actor, cube_id=memory_id).words.content})
+        proposal_create(actor=actor, subscription_id=subscription_id, draft=draft)
+
+    if form.is_done_by(propose_text):
+        return see_other(reverse("store_proposals"))
+    if not form.is_bound:
+        form.initial = {"content": cube_get(actor=actor, cube_id=memory_id).words.content}
     context = {"subscription": view.row, "memory_id": memory_id, "form": form}
-    status = form.status
-    return draw(request, "vault/store/propose.html", context, status=status)
+    return draw(request, "vault/store/propose.html", context, status=form.status)
 
 
 @safe_page
 def proposals(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """List the proposed changes of packs, received and sent, newest first."""
-    sides = {str(side): proposals_list(actor=actor, side=side, pages=First(PROPOSALS)) for side in Side}
-    return draw(request, "vault/store/proposals.html", sides)
+    received, sent = (
+        proposals_list(actor=actor, side=side, pages=First(PROPOSALS)) for side in (Side.RECEIVED, Side.SENT)
+    )
+    context = {"received": [(one, DeclineForm(auto_id=f"{one.row.id}_%s")) for one in received], "sent": sent}
+    return draw(request, "vault/store/proposals.html", context)
 
 
 @post_page
@@ -88,7 +90,10 @@ def proposal_decide(request: HttpRequest, actor: Actor, proposal_id: UUID) -> Ht
     """Accept a proposal, or with `decline` decline it for a reason."""
     proposal_ask(actor=actor, proposal_id=proposal_id)
     if "decline" in request.POST:
-        proposal_decline(actor=actor, proposal_id=proposal_id, reason=request.POST.get("reason", ""))
+        form = DeclineForm(request.POST, auto_id=f"{proposal_id}_%s")
+        if not form.is_valid():
+            return draw_inbox(request, actor, STORE, {proposal_id: form})
+        proposal_decline(actor=actor, proposal_id=proposal_id, **form.cleaned_data)
     else:
         proposal_accept(actor=actor, proposal_id=proposal_id)
     return see_other(reverse("reviews"))

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.page_forms import values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
@@ -41,7 +40,8 @@ from vault.store.publications import (
 )
 from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
 from vault.web.labels import SEMANTIC_TYPES
-from vault.web.store_forms import LONGEST_REASON, VISIBILITIES, PackForm, ReasonForm, initial_values
+from vault.web.reviews import STORE, draw_inbox
+from vault.web.store_forms import VISIBILITIES, PackForm, ReasonForm, RefusalForm, initial_values
 from vault.web.store_publish import reasons_translate
 from vault.web.store_words import PACK_MARKS, PACK_STATES, topic_colour, topic_icon
 
@@ -199,17 +199,13 @@ def decide(request: HttpRequest, actor: Actor, publication_id: UUID) -> HttpResp
     """Approve the waiting version, or with `reject` refuse it for a reason."""
     publication_get(actor=actor, publication_id=publication_id)
     if "reject" in request.POST:
-        publication_reject(actor=actor, publication_id=publication_id, reason=read_reason(request))
+        form = RefusalForm(request.POST, auto_id=f"{publication_id}_%s")
+        if not form.is_valid():
+            return draw_inbox(request, actor, STORE, {publication_id: form})
+        publication_reject(actor=actor, publication_id=publication_id, **form.cleaned_data)
     else:
         publication_approve(actor=actor, publication_id=publication_id)
     return see_other(reverse("reviews"))
-
-
-def read_reason(request: HttpRequest) -> str:
-    reason = request.POST.get("reason", "").strip()
-    if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
-        raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters are needed")])
-    return reason
 
 
 def _draw_own_packs(

@@ -523,6 +523,8 @@ def test_inbox_shows_both_texts_of_a_conflict_and_takes_a_third(
     review = conflict(olivia)["id"]
     assert signed_in(world.bob).post(f"/reviews/{review}/accept/", {"content": "Bob's."}).status_code == 403
     assert list_here(olivia) == ["Ours now."]
+    refused = browser.post(f"/reviews/{review}/accept/", {"content": " "})
+    assert (refused.status_code, 'id="id_content_error"' in refused.content.decode()) == (422, True)
     assert browser.post(f"/reviews/{review}/accept/", {"content": "Both now."}).status_code == 303
     sync_peer(olivia, peer)
     assert list_here(olivia) == list_there(charlie) == ["Both now."]

@@ -112,6 +112,9 @@ def test_task_is_named_and_changed_on_the_page(engine: EngineTwin, world: World,
     form = make_cache(alice, add_facts(alice))
     browser = signed_in(world.alice)
     change = f"/forms/{form['id']}/change/"
+    refused = browser.post(change, {"action": "task", "task": "x" * 201})
+    assert (refused.status_code, f'value="{"x" * 201}"' in refused.content.decode()) == (422, True)
+    assert f'id="task-{form["id"]}_error"' in refused.content.decode()
     assert browser.post(change, {"action": "task", "task": f" {TASK} "}).status_code == 303
     assert f"Mounted on alice. Mounted on the task {TASK}." in browser.get("/forms/").content.decode()
     assert alice.patch(f"forms/{form['id']}/", {"composition": "rotated"}).status == 200

@@ -29,6 +29,7 @@ TESTED_ELSEWHERE = {  # form → its tests
     "ComingForm": "vault/web/test_store_subscriptions.py",
     "ConnectionForm": "mcp/test_oauth.py",
     "DecisionForm": "vault/store/test_reports.py",
+    "DeclineForm": "vault/web/test_store_knowledge.py",
     "LayerForm": "vault/lifecycle/test_fusion.py",
     "MemoryForm": "vault/web/test_memory_list.py",
     "NewPasswordForm": "governance/accounts/test_passwords.py",
@@ -37,15 +38,20 @@ TESTED_ELSEWHERE = {  # form → its tests
     "ProposalForm": "vault/web/test_store_knowledge.py",
     "QuestionsForm": "vault/web/test_store_subscriptions.py",
     "RatingForm": "vault/store/test_ratings.py",
+    "RefusalForm": "vault/web/test_store_publish.py",
     "ReportForm": "vault/store/test_reports.py",
     "RevocationForm": "vault/web/test_store_contracts.py",
     "RewordForm": "vault/web/test_store_subscriptions.py",
+    "RoleForm": "governance/members/test_members.py",
+    "SettlementForm": "vault/exchange/test_sync.py",
     "SignInForm": "governance/accounts/test_passwords.py",
     "StepForm": "vault/pipelines/test_pipelines.py",
     "SubscribeForm": "vault/web/test_store_subscriptions.py",
     "TraceForm": "vault/web/test_store_knowledge.py",
+    "UseForm": "vault/forms/test_task.py",
     "VersionForm": "vault/web/test_store_publish.py",
     "WordingsForm": "vault/web/test_store_knowledge.py",
+    "WriterForm": "vault/api/test_quarantine.py",
 }
 SECRETS = {"current", "new", "secret", "key"}  # never written into a page
 

@@ -43,6 +43,9 @@ def test_proposal_is_sent_by_a_form_decided_in_the_inbox_and_answered(
     assert all(text in inbox for text in (CHANGED, TEXTS[0], "It is old.", "Acme proposes a change"))
     decide = re.search(r'action="(/store/proposals/[^"]+/decide/)"', inbox)
     assert decide is not None
+    refused = publisher.post(decide[1], {"decline": "yes", "reason": "x" * 501})
+    assert (refused.status_code, f'value="{"x" * 501}"' in refused.content.decode()) == (422, True)
+    assert re.search(r'role="alert" id="[^"]+_reason_error"', refused.content.decode())
     assert publisher.post(decide[1], {"decline": "yes", "reason": "It is new."}).status_code == 303
     run_jobs()
     assert CHANGED not in page(publisher, "/reviews/")

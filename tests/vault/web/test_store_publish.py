@@ -123,7 +123,9 @@ def test_another_member_approves_or_refuses_in_the_inbox(world: World, owner: Cl
     assert decide is not None
     assert TEXTS[0] in text_of(adam, f"/store/own/{pack}/1.0.0/")
     assert owner.post(decide[1]).status_code == 409
-    assert adam.post(decide[1], {"reject": "yes", "reason": ""}).status_code == 422
+    refused = adam.post(decide[1], {"reject": "yes", "reason": "x" * 301})
+    assert (refused.status_code, f'value="{"x" * 301}"' in refused.content.decode()) == (422, True)
+    assert re.search(r'role="alert" id="[^"]+_reason_error"', refused.content.decode())
     assert adam.post(decide[1], {"reject": "yes", "reason": "Too short."}).status_code == 303
     assert "Too short." in text_of(owner, f"/store/own/{pack}/")
     assert owner.post(offer, OFFER).status_code == 303
