@@ -6,12 +6,13 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.timezone import localdate
-from django.utils.translation import get_language, override
+from django.utils.translation import get_language, gettext_lazy, override
 from django.utils.translation import gettext as _
 
 from governance.access.decisions.services import is_allowed
@@ -22,6 +23,7 @@ from governance.pages import Last
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Channel, Permission, PersonaKind
 from governance.web.explanations import explanation_of
+from governance.web.page_forms import PageForm, values_of
 from governance.web.pages import draw, form_page, safe_page, see_other, wants_events
 from governance.web.pagination import Newest, NewestLast, number_or_none, uuid_or_none
 from vault.chat.plans import TurnPlan
@@ -53,7 +55,6 @@ from vault.chat.services import (
     turn_stream,
 )
 from vault.chat.topics import topics_newest
-from vault.content.drafts import UNSET
 from vault.endpoints.services import model_names
 from vault.forms.selectors import adapters_offered
 from vault.forms.services import is_engine_serving_adapters
@@ -69,6 +70,60 @@ SEARCHED = 200  # of the newest conversations, by title
 PERSONAS = 50  # of each kind, offered to a new conversation
 LONGEST_WORDS = 100
 WEEK = 7  # days
+
+
+class AnswererForm(PageForm):
+    """The persona and the model that answer in a conversation."""
+
+    agent_persona = forms.CharField(label=gettext_lazy("You are answered by"), required=False, widget=forms.Select())
+    model = forms.CharField(label=gettext_lazy("Model"), required=False, widget=forms.Select())
+
+    def offer(self, agents: Sequence[Any], models: Sequence[str]) -> None:
+        """Offer these agents and models; without any, drop the field. models: in the order in which they are asked."""
+        named = [(str(agent.id), agent.name) for agent in agents]
+        others = [*zip(models[1:], models[1:], strict=True), (EXTRACTIVE, _("None: quote the memories"))]
+        offered = {"agent_persona": [("", _("No persona")), *named] if named else []}
+        offered["model"] = [("", models[0]), *others] if models else []
+        for name, choices in offered.items():
+            self.fields[name].widget.choices = choices
+            if not choices:
+                del self.fields[name]
+
+
+class ConversationForm(AnswererForm):
+    """The title of a conversation, and who answers in it."""
+
+    title = forms.CharField(
+        label=gettext_lazy("Title"), max_length=LONGEST_TITLE, widget=forms.TextInput(attrs={"autofocus": True})
+    )
+
+    field_order = ("title",)
+
+    def changed_values(self) -> dict[str, Any]:
+        """Return the changed values. Others are not checked, because they may no longer exist."""
+        return {name: value for name, value in self.cleaned_data.items() if value != self.initial[name]}
+
+    def blame_field(self, fault: FieldError) -> None:
+        if fault.field in {"agent_persona", "model"}:
+            self.add_error(fault.field, _("This persona or model is no longer there. Choose another."))
+        else:
+            super().blame_field(fault)
+
+
+class BeginForm(AnswererForm):
+    """The persona that speaks in a new conversation, and what answers. The form of the question sends them."""
+
+    persona = forms.CharField(label=gettext_lazy("You speak as"), required=False, widget=forms.Select())
+
+    field_order = ("persona",)
+
+    def offer_personas(self, personas: Sequence[Any]) -> None:
+        named = [(str(persona.id), persona.name) for persona in personas]
+        self.fields["persona"].widget.choices = [("", _("Yourself")), *named]
+        if not named:
+            del self.fields["persona"]
+        for field in self.fields.values():
+            field.widget.attrs["form"] = "composer"
 
 
 @form_page
@@ -118,42 +173,19 @@ def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUI
 def rename(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """Change the title of a conversation, its agent or its model."""
     known = conversation_get(actor=actor, conversation_id=conversation_id)
-    asked = {
-        "title": known.title,
-        "agent_persona": str(known.agent_persona_id or ""),
-        "model": known.model,
-    }
-    fault = ""
-    if request.method == "POST":
-        asked |= {name: request.POST[name].strip() for name in asked if name in request.POST}
-        try:
-            return _save_settings(actor.within(Channel.CHAT), known, asked)
-        except Invalid as failure:
-            fault = _settings_fault(failure)
-    context = {"conversation": known, "asked": asked, "longest": LONGEST_TITLE, "fault": fault}
-    context |= _list_answerers(actor)
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
-    return draw(request, "vault/chat/rename.html", context, status=status)
+    present = {"title": known.title, "agent_persona": str(known.agent_persona_id or ""), "model": known.model}
+    sent = present | request.POST.dict() if request.method == "POST" else None
+    form = ConversationForm(sent, auto_id="%s", initial=present)
 
+    def save() -> None:
+        changes = ConversationChanges(**form.changed_values())
+        if changes.named_fields():
+            conversation_update(actor=actor.within(Channel.CHAT), conversation_id=known.id, changes=changes)
 
-def _save_settings(actor: Actor, known: ConversationView, asked: dict[str, str]) -> HttpResponseBase:
-    """Save title, agent and model. Unchanged ones are not checked, because they may no longer exist. Raises Invalid."""
-    if not asked["title"]:
-        raise Invalid(errors=[FieldError("title", "write a title")])
-    changes = ConversationChanges(
-        title=asked["title"] if asked["title"] != known.title else UNSET,
-        agent_persona=asked["agent_persona"] if asked["agent_persona"] != str(known.agent_persona_id or "") else UNSET,
-        model=asked["model"] if asked["model"] != known.model else UNSET,
-    )
-    if changes.named_fields():
-        conversation_update(actor=actor, conversation_id=known.id, changes=changes)
-    return see_other(_conversation_address(known.id))
-
-
-def _settings_fault(failure: Invalid) -> str:
-    if {error.field for error in failure.errors} & {"agent_persona", "model"}:
-        return _("This persona or model is no longer there. Choose another.")
-    return _("Write a title of at most %(limit)s characters.") % {"limit": LONGEST_TITLE}
+    if form.is_done_by(save):
+        return see_other(_conversation_address(known.id))
+    form.offer(*_list_answerers(actor))
+    return draw(request, "vault/chat/rename.html", {"conversation": known, "form": form}, status=form.status)
 
 
 @form_page
@@ -259,7 +291,7 @@ def _draw_chat(
         if not context["turns"]:
             context["suggestions"] = [_suggest_question(topic) for topic in topics_newest(actor=reader)]
         if conversation_id is None and is_allowed(actor, Permission.PERSONA_USE):
-            context |= _list_personas(actor) | {"models": models, "extractive": EXTRACTIVE}
+            context["begin_form"] = _offer_beginning(request, actor, models)
         return draw(request, "vault/chat/chat.html", context, status=status)
 
 
@@ -329,30 +361,35 @@ def _describe_fault(failure: DomainError) -> str:
 
 
 def _read_draft(request: HttpRequest) -> ConversationDraft:
-    """Read the conversation that the form describes; an empty choice means the default."""
+    """Read the conversation that the form describes; an empty choice means the default. Raises Invalid."""
+    form = BeginForm(request.POST)
+    if not form.is_valid():
+        raise Invalid
+    values = form.cleaned_data
     return ConversationDraft(
-        persona=request.POST.get("persona") or None,
-        agent_persona=request.POST.get("agent_persona") or None,
-        model=request.POST.get("model", ""),
+        persona=values["persona"] or None, agent_persona=values["agent_persona"] or None, model=values["model"]
     )
 
 
-def _list_personas(actor: Actor) -> dict[str, Any]:
-    """Return the personas that a new conversation can have."""
-    newest = [
+def _offer_beginning(request: HttpRequest, actor: Actor, models: Sequence[str]) -> BeginForm:
+    """Return the form with the personas and models that a new conversation can have."""
+    own, agents = (
         personas_list(actor=actor, pages=Newest(size=PERSONAS, key="id"), kind=kind)
         for kind in (PersonaKind.USER, PersonaKind.AGENT)
-    ]
-    return {"personas": newest[0], "agents": newest[1]}
+    )
+    form = BeginForm(values_of(request), auto_id="%s")
+    form.offer(agents, models)
+    form.offer_personas(own)
+    return form
 
 
-def _list_answerers(actor: Actor) -> dict[str, Any]:
+def _list_answerers(actor: Actor) -> tuple[Sequence[Any], Sequence[str]]:
     """Return the agents and models that can answer a conversation."""
     may = is_allowed(actor, Permission.PERSONA_USE)
     newest = Newest(size=PERSONAS, key="id")
     agents = personas_list(actor=actor, pages=newest, kind=PersonaKind.AGENT) if may else []
     with acting(actor):
-        return {"agents": agents, "models": model_names(actor), "extractive": EXTRACTIVE}
+        return agents, model_names(actor)
 
 
 def _read_question(request: HttpRequest) -> str | None:

@@ -1,22 +1,23 @@
 """The form of the layers' constants, and the page on which a tenant sets its own."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from http import HTTPStatus
+from collections.abc import Mapping
+from typing import Any
 
-from django.http import HttpRequest, QueryDict
+from django import forms
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
+from governance.web.page_forms import PageForm, style_fields, values_of
 from governance.web.pages import draw, form_page, see_other
 from vault.layers.constants import tenant_constants_get, tenant_constants_set
-from vault.layers.rules import NAMES, RANGES, WHOLE, merge_constants
+from vault.layers.rules import RANGES, WHOLE, Constants, merge_constants
 from vault.scheduler.services import tenant_replacement, tenant_replacement_set
 from vault.web.working_set import POLICIES
 
@@ -57,19 +58,42 @@ MEANINGS: dict[str, Promise] = {
 }
 
 
-@dataclass(frozen=True)
-class NumberInput:
-    """A constant in a form. value: as typed or set; default: the value that applies if the field is empty."""
+class ConstantsForm(PageForm):
+    """The constants of the layers. defaults: those that apply where a field is empty."""
 
-    name: str
-    label: Promise
-    meaning: Promise
-    value: str
-    default: str
-    low: str
-    high: str
-    step: str
-    fault: str = ""
+    def __init__(self, data: Mapping[str, Any] | None, *, defaults: Constants, initial: Mapping[str, float]) -> None:
+        shown = {name: format_number(value) for name, value in initial.items()}
+        super().__init__(data, auto_id="%s", initial=shown)
+        for name, label in CONSTANTS.items():
+            low, high = RANGES[name]
+            span = gettext("%(low)s to %(high)s") % {"low": format_number(low), "high": format_number(high)}
+            self.fields[name] = forms.FloatField(
+                label=str(label),
+                required=False,
+                min_value=low,
+                max_value=high,
+                help_text=f"{MEANINGS[name]} {span}",
+                widget=forms.NumberInput(
+                    attrs={
+                        "placeholder": format_number(getattr(defaults, name)),
+                        "step": "1" if name in WHOLE else "any",
+                    }
+                ),
+            )
+        self.order_fields(CONSTANTS)
+        style_fields(self)
+
+    def numbers(self) -> dict[str, float | None]:
+        """Return the numbers that were sent, by name; None for an empty field."""
+        return {name: self.cleaned_data[name] for name in CONSTANTS if name in self.data}
+
+
+class LayerSettingsForm(ConstantsForm):
+    """The constants of all personas without their own, and what leaves a full working set."""
+
+    replacement = forms.ChoiceField(
+        label=_("What leaves a full working set"), required=False, choices=list(POLICIES.items())
+    )
 
 
 @form_page
@@ -77,65 +101,18 @@ def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the tenant's constants; POST sets the changed ones; an empty field resets to the default."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     present = tenant_constants_get(actor=actor)
-    typed: Mapping[str, str] = {name: format_number(value) for name, value in present.items()}
-    faults: Sequence[FieldError] = ()
-    status = HTTPStatus.OK
-    if request.method == "POST":
-        try:
-            tenant_constants_set(actor=actor, values=read_numbers(request.POST))
-            if "replacement" in request.POST:
-                tenant_replacement_set(actor=actor, name=request.POST["replacement"])
-            return see_other(f"{reverse('layer_settings')}?saved")
-        except Invalid as failure:
-            typed = {name: str(request.POST.get(name, "")) for name in NAMES}
-            faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
-    defaults = merge_constants()
-    context = {
-        "fields": make_inputs(typed, {name: getattr(defaults, name) for name in NAMES}, faults),
-        "is_saved": "saved" in request.GET,
-        "policies": POLICIES.items(),
-        "replacement": tenant_replacement(actor=actor),
-    }
-    return draw(request, "vault/layers/settings.html", context, status=status)
+    form = LayerSettingsForm(values_of(request), defaults=merge_constants(), initial=present)
+    form.fields["replacement"].initial = tenant_replacement(actor=actor)
 
+    def save() -> None:
+        tenant_constants_set(actor=actor, values=form.numbers())
+        if name := form.cleaned_data["replacement"]:
+            tenant_replacement_set(actor=actor, name=name)
 
-def make_inputs(
-    typed: Mapping[str, str], defaults: Mapping[str, float], faults: Sequence[FieldError] = ()
-) -> list[NumberInput]:
-    """Return the fields of the form, each with its range and the error of its value."""
-    wrong = {fault.field: fault.message for fault in faults}
-    return [
-        NumberInput(
-            name,
-            label,
-            MEANINGS[name],
-            typed.get(name, ""),
-            format_number(defaults[name]),
-            format_number(RANGES[name][0]),
-            format_number(RANGES[name][1]),
-            "1" if name in WHOLE else "any",
-            wrong.get(name, ""),
-        )
-        for name, label in CONSTANTS.items()
-    ]
-
-
-def read_numbers(form: QueryDict) -> dict[str, float | None]:
-    """Read the numbers of a form by name; None for an empty field. Raises Invalid naming each value that is no
-    number."""
-    found: dict[str, float | None] = {}
-    faults = []
-    for name in NAMES:
-        if name not in form:
-            continue
-        text = str(form[name]).strip()
-        try:
-            found[name] = float(text) if text else None
-        except ValueError:
-            faults.append(FieldError(name, "a number is needed"))
-    if faults:
-        raise Invalid(errors=faults)
-    return found
+    if form.is_done_by(save):
+        return see_other(f"{reverse('layer_settings')}?saved")
+    context = {"form": form, "is_saved": "saved" in request.GET}
+    return draw(request, "vault/layers/settings.html", context, status=form.status)
 
 
 def format_number(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -19,17 +20,20 @@ from django.utils.translation import gettext_lazy as _
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError
 from governance.pages import First
 from governance.personas.lookup import persona_target
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission, PersonaKind
+from governance.web.page_forms import PageForm, style_fields, values_of
 from governance.web.pages import draw, form_page, safe_page, see_other, wants_part
 from governance.web.pagination import uuid_or_none
 from vault.layers.constants import constants_get, constants_set
 from vault.layers.persona import (
     AGENT_FIELDS,
     FIELDS,
+    LONGEST_NAME,
+    LONGEST_VALUE,
     ProfileField,
     TraitView,
     entries_list,
@@ -55,7 +59,7 @@ from vault.layers.traits import dimensions
 from vault.layers.validity import validity_list
 from vault.layers.working_set import BUDGET, working_set
 from vault.vocabulary import EntryQueue
-from vault.web.layer_settings import format_number, make_inputs, read_numbers
+from vault.web.layer_settings import ConstantsForm, format_number
 from vault.web.memory_rows import HEAT_STEPS
 from vault.web.validity import FIELDS as PROFILE_FIELDS
 from vault.web.validity import make_drawing
@@ -103,6 +107,47 @@ class Tier:
     milliseconds: float | None
 
 
+class ProfileForm(PageForm):
+    """The fields of a profile, and another one. present: their values."""
+
+    new_name = forms.CharField(
+        label=_("Name of the field"),
+        required=False,
+        max_length=LONGEST_NAME,
+        widget=forms.TextInput(attrs={"placeholder": _("Name of the field")}),
+    )
+    new_value = forms.CharField(
+        label=_("Value"),
+        required=False,
+        max_length=LONGEST_VALUE,
+        widget=forms.TextInput(attrs={"placeholder": _("Value")}),
+    )
+
+    def __init__(self, data: QueryDict | None, present: Mapping[str, str]) -> None:
+        super().__init__(data)
+        self.present = present
+        for name, value in present.items():
+            self.fields[f"field:{name}"] = forms.CharField(
+                label=str(PROFILE_FIELDS.get(name, name)), required=False, max_length=LONGEST_VALUE, initial=value
+            )
+        style_fields(self)
+
+    @property
+    def present_fields(self) -> list[forms.BoundField]:
+        return [self[f"field:{name}"] for name in self.present]
+
+    def changes(self) -> dict[str, str | None]:
+        """Return the changed values by the names of their fields; None for an emptied one."""
+        values = {name: self.cleaned_data[f"field:{name}"] for name in self.present if f"field:{name}" in self.data}
+        if name := self.cleaned_data["new_name"]:
+            values[name] = self.cleaned_data["new_value"]
+        return {name: value or None for name, value in values.items() if self.present.get(name, "") != value}
+
+    def blame_field(self, fault: FieldError) -> None:
+        name = f"field:{fault.field}" if fault.field in self.present else "new_name"
+        super().blame_field(FieldError(name, fault.message))
+
+
 @safe_page
 def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the layers of a persona. The page polls its main part, which is sent only if something has changed."""
@@ -147,23 +192,10 @@ def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
     """GET shows the profile fields; POST writes the changed ones."""
     is_agent = profile_set_ask(actor=actor, persona_id=persona_id).kind == PersonaKind.AGENT
     present = {field.name: field.value for field in profile_get(actor=actor, persona_id=persona_id)}
-    fault, typed, status = None, present, HTTPStatus.OK
-    if request.method == "POST":
-        typed = _read_profile_form(request.POST)
-        try:
-            changes = {name: value or None for name, value in typed.items() if present.get(name, "") != value}
-            profile_set(actor=actor, persona_id=persona_id, values=changes)
-            return see_other(f"{reverse('layers')}?persona={persona_id}")
-        except Invalid as failure:
-            fault, status = failure, HTTPStatus.UNPROCESSABLE_ENTITY
-    names = list(dict.fromkeys([*(AGENT_FIELDS if is_agent else FIELDS), *typed]))
-    fields = [(name, PROFILE_FIELDS.get(name, name), typed.get(name, "")) for name in names]
-    return draw(
-        request,
-        "vault/layers/profile.html",
-        {"fields": fields, "fault": fault, "persona_id": persona_id},
-        status=status,
-    )
+    form = ProfileForm(values_of(request), dict.fromkeys(AGENT_FIELDS if is_agent else FIELDS, "") | present)
+    if form.is_done_by(lambda: profile_set(actor=actor, persona_id=persona_id, values=form.changes())):
+        return see_other(f"{reverse('layers')}?persona={persona_id}")
+    return draw(request, "vault/layers/profile.html", {"form": form, "persona_id": persona_id}, status=form.status)
 
 
 @form_page
@@ -171,27 +203,27 @@ def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBa
     """GET replays the newest pages with the constants of the query string; POST saves the constants."""
     present = constants_get(actor=actor, persona_id=persona_id)
     values = {name: getattr(present, name) for name in NAMES}
-    form = request.POST if request.method == "POST" else request.GET
-    tried: dict[str, float | None] = {}
-    faults: Sequence[FieldError] = ()
-    status, outcomes = HTTPStatus.OK, None
-    try:
-        tried = _read_changes(form, present)
-        if request.method == "POST":
-            constants_set(actor=actor, persona_id=persona_id, values=tried)
+    sent = request.POST if request.method == "POST" else request.GET
+    shown = {name: format_number(value) for name, value in values.items()}
+    form = ConstantsForm(shown | sent.dict(), defaults=present, initial=values)
+
+    def tried() -> dict[str, float | None]:
+        """Return the constants that differ from the present ones; None for an emptied field."""
+        return {name: value for name, value in form.numbers().items() if name in sent and value != values[name]}
+
+    if request.method == "POST":
+        if form.is_done_by(lambda: constants_set(actor=actor, persona_id=persona_id, values=tried())):
             return see_other(f"{reverse('layers')}?persona={persona_id}")
-        trial = {name: value for name, value in tried.items() if value is not None}
-        outcomes = _compare_outcomes(*layers_replay(actor=actor, persona_id=persona_id, values=trial))
-    except Invalid as failure:
-        faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
-    typed = {name: str(form.get(name, format_number(values[name]))) for name in NAMES}
-    context = {
-        "fields": make_inputs(typed, values, faults),
-        "outcomes": outcomes,
-        "latest": LATEST,
-        "persona_id": persona_id,
-    }
-    return draw(request, "vault/layers/tune.html", context, status=status)
+        outcomes = None
+    else:
+        outcomes = form.made_by(lambda: _replay_changes(actor, persona_id, tried()))
+    context = {"form": form, "outcomes": outcomes, "latest": LATEST, "persona_id": persona_id}
+    return draw(request, "vault/layers/tune.html", context, status=form.status)
+
+
+def _replay_changes(actor: Actor, persona_id: UUID, values: Mapping[str, float | None]) -> Mapping[str, Any]:
+    trial = {name: value for name, value in values.items() if value is not None}
+    return _compare_outcomes(*layers_replay(actor=actor, persona_id=persona_id, values=trial))
 
 
 def _user_context(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, Any]:
@@ -335,19 +367,6 @@ def group_traits(found: Sequence[TraitView]) -> list[tuple[Promise, list[tuple[s
         if some:
             groups.append((label, some))
     return groups
-
-
-def _read_profile_form(form: QueryDict) -> dict[str, str]:
-    """Return the profile fields by name; a new field only if it has a name."""
-    fields = {name.removeprefix("field:"): str(form[name]).strip() for name in form if name.startswith("field:")}
-    if name := str(form.get("new_name", "")).strip():
-        fields[name] = str(form.get("new_value", "")).strip()
-    return fields
-
-
-def _read_changes(form: QueryDict, present: Constants) -> dict[str, float | None]:
-    """Return the fields that differ from the current values; None for a field that was emptied. Raises Invalid."""
-    return {name: value for name, value in read_numbers(form).items() if value != getattr(present, name)}
 
 
 def _compare_outcomes(now: Outcome, tried: Outcome) -> Mapping[str, Any]:

@@ -7,7 +7,8 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest
+from django import forms
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -17,11 +18,12 @@ from django.utils.translation import gettext_lazy, ngettext
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.denials import record_and_return_denial
-from governance.errors import DomainError, FieldError, Forbidden, Invalid, Unavailable
+from governance.errors import DomainError, Forbidden, Invalid, Unavailable
 from governance.pages import First
 from governance.vocabulary import Permission, Topic
 from governance.web.explanations import detail_of, explanation_of
 from governance.web.faults import Fault, fault_texts
+from governance.web.page_forms import PageForm
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.undo import put_message
 from vault.listing.selectors import memories_choose, paths_list
@@ -73,24 +75,50 @@ class ShownResult:
     notes: tuple[str, ...]
 
 
+class PipelineForm(PageForm):
+    """The name of a pipeline, and its steps, where the reader writes them as JSON."""
+
+    name = forms.CharField(label=gettext_lazy("Name"), required=False, max_length=LONGEST_NAME)
+    steps = forms.CharField(
+        label=gettext_lazy("Steps, as JSON"),
+        max_length=LONGEST_DOCUMENT,
+        help_text=gettext_lazy(
+            "$1.ids are the memories of step 1, $2.text is the text of step 2. Replace paths by your own. Steps that "
+            "read come first."
+        ),
+        widget=forms.Textarea(attrs={"rows": 10, "class": "form-control mono", "spellcheck": "false"}),
+    )
+
+    def __init__(self, data: QueryDict | None = None, *, name: str = "", document: str | None = None) -> None:
+        super().__init__(data, auto_id="%s", initial={"name": name, "steps": document})
+        if document is None:
+            del self.fields["steps"]
+
+    def clean_steps(self) -> object:
+        try:
+            document: object = json.loads(self.cleaned_data["steps"])
+        except (ValueError, RecursionError):
+            raise forms.ValidationError(_("Write the steps as a JSON list.")) from None
+        return document.get("steps") if isinstance(document, dict) else document
+
+
 @dataclass(frozen=True)
 class Written:
-    """The form as it was sent or is shown first: a name, and the steps, as JSON or in a form for each.
+    """The sent or first forms: that of the pipeline, and without JSON in it, a form for each step."""
 
-    document: the steps as JSON, where the reader writes them so; forms: else.
-    """
+    form: PipelineForm
+    steps: tuple[StepForm, ...] = ()
 
-    name: str = ""
-    document: str | None = None
-    forms: tuple[StepForm, ...] = ()
+    @property
+    def has_errors(self) -> bool:
+        return any(form.errors for form in (self.form, *self.steps))
 
-    def steps(self) -> object:
-        """Return the steps. Raises Invalid, also where a form has faults, which are shown in it."""
-        if self.document is not None:
-            return _read_document(self.document)
-        if [form for form in self.forms if not form.is_valid()]:
+    def read_steps(self) -> object:
+        """Return the steps. Raises Invalid where a form has faults, which are shown in it."""
+        if [form for form in (self.form, *self.steps) if not form.is_valid()]:
             raise Invalid(errors=[])
-        return [form.step() for form in self.forms]
+        values = self.form.cleaned_data
+        return values["steps"] if "steps" in values else [form.step() for form in self.steps]
 
 
 @safe_page
@@ -142,9 +170,9 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
     try:
         if action.partition(":")[0] in CHANGES:
             return _draw(request, actor, found, _change_form(request, actor, written, action))
-        document = written.steps()
+        document = written.read_steps()
         if action == "save":
-            saved = _save(actor, found, PipelineDraft(written.name, document))
+            saved = _save(actor, found, PipelineDraft(written.form.cleaned_data["name"], document))
             put_message(request, _("Pipeline saved"))
             return see_other(reverse("pipeline", args=[saved.id]))
         is_dry = action != "run"
@@ -154,8 +182,11 @@ def _answer(request: HttpRequest, actor: Actor, found: StoredPipeline | None) ->
     except Unavailable:
         raise
     except Invalid as failure:
-        faults = [_name_step(fault) for fault in fault_texts(failure.errors)]
-        if not faults and not any(form.errors for form in written.forms):
+        named = [error for error in failure.errors if error.field == "name"]
+        for error in named:
+            written.form.blame_field(error)
+        faults = [_name_step(fault) for fault in fault_texts(error for error in failure.errors if error not in named)]
+        if not faults and not written.has_errors:
             faults = [_make_fault(failure)]
         return _draw(request, actor, found, written, faults=faults, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except DomainError as failure:
@@ -200,7 +231,6 @@ def _draw(
     context = {
         "found": found,
         "written": written,
-        "longest": LONGEST_NAME,
         "operations": OPERATIONS,
         "places": paths_list(actor=actor),
         "may_schedule": found is not None and is_allowed(actor, Permission.OPERATIONS_MANAGE),
@@ -213,39 +243,38 @@ def _draw(
 def _open(request: HttpRequest, actor: Actor, name: str, steps: Sequence[dict[str, Any]]) -> Written:
     """Return the form of these steps: as JSON if the address asks for it."""
     if "json" in request.GET:
-        return Written(name, _write_document(steps))
+        return Written(PipelineForm(name=name, document=_write_document(steps)))
     packs = _list_packs(actor, [step["op"] for step in steps])
-    forms = (StepForm(step["op"], number, packs, step=step) for number, step in enumerate(steps, start=1))
-    return Written(name, None, tuple(forms))
+    shown = (StepForm(step["op"], number, packs, step=step) for number, step in enumerate(steps, start=1))
+    return Written(PipelineForm(name=name), tuple(shown))
 
 
 def _read_form(request: HttpRequest, actor: Actor) -> Written:
     """Return what was sent."""
-    name = request.POST.get("name", "")
-    if "steps" in request.POST:
-        return Written(name, request.POST["steps"])
+    form = PipelineForm(request.POST, document=request.POST.get("steps"))
+    if "steps" in form.fields:
+        return Written(form)
     named = [op for op in request.POST.getlist("op") if op in OPERATIONS][:MOST_STEPS]
     packs = _list_packs(actor, named)
-    forms = (StepForm(op, number, packs, request.POST) for number, op in enumerate(named, start=1))
-    return Written(name, None, tuple(forms))
+    return Written(form, tuple(StepForm(op, number, packs, request.POST) for number, op in enumerate(named, start=1)))
 
 
 def _change_form(request: HttpRequest, actor: Actor, written: Written, action: str) -> Written:
     """Return the form with a step added, removed or moved up, or with its steps as JSON. Raises Invalid."""
-    name, _colon, number = action.partition(":")
-    steps = written.steps()
+    change, _colon, number = action.partition(":")
+    steps = written.read_steps()
     assert isinstance(steps, list)
-    at = int(number) if number.isdecimal() else 0
-    if name == "json":
-        return Written(written.name, _write_document(steps))
-    if name == "up":
+    name, at = written.form.cleaned_data["name"], int(number) if number.isdecimal() else 0
+    if change == "json":
+        return Written(PipelineForm(name=name, document=_write_document(steps)))
+    if change == "up":
         steps = move_up(steps, at)
-    elif name == "remove":
+    elif change == "remove":
         steps = remove_step(steps, at)
     elif (op := request.POST.get("added", "")) in OPERATIONS and len(steps) < MOST_STEPS:
         takes = {"ids": [f"${len(steps)}.ids"]} if steps and "ids" in ARGUMENTS[op] else {}
         steps = [*steps, {"op": op, **takes}]
-    return _open(request, actor, written.name, steps)
+    return _open(request, actor, name, steps)
 
 
 def _list_packs(actor: Actor, ops: Sequence[str]) -> list[tuple[str, str]]:
@@ -253,17 +282,6 @@ def _list_packs(actor: Actor, ops: Sequence[str]) -> list[tuple[str, str]]:
     if "build" not in ops or not is_allowed(actor, Permission.STORE_MANAGE):
         return []
     return [(str(pack.id), pack.name) for pack, _version in packs_list(actor=actor, pages=First(MOST_PACKS))]
-
-
-def _read_document(text: str) -> object:
-    """Return the steps of the form. Raises Invalid."""
-    try:
-        if len(text) > LONGEST_DOCUMENT:
-            raise ValueError
-        document: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(errors=[FieldError("steps", _("Write the steps as a JSON list."))]) from error
-    return document.get("steps") if isinstance(document, dict) else document
 
 
 def _write_document(steps: Sequence[dict[str, Any]]) -> str:
