@@ -262,7 +262,7 @@ def test_first_question_begins_a_conversation_with_the_chosen_persona(world: Wor
     persona = world.client("alice").post("personas/", {"name": "Alice at work"}).json["id"]
     client = signed_in(world.alice)
     page = client.get("/chat/").content.decode()
-    assert '<select name="persona" form="composer" class="form-select" id="persona">' in page
+    assert '<select name="persona" class="form-select" form="composer" id="persona">' in page
     asked = client.post("/chat/", {"content": "When does the heron nest?", "persona": persona})
     assert asked.status_code == 303
     (found,) = world.client("alice").get("conversations/").json["results"]
