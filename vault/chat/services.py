@@ -47,7 +47,7 @@ from vault.forms.services import adapter_request
 from vault.layers.persona_scope import scope_to_conversation, scope_to_persona
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.providers.ports import Completion, ReaderDisconnected
-from vault.reader.rules import Intent, confirms, may_reply, needs_past
+from vault.reader.rules import Intent, confirms, is_fragment, may_reply, needs_past
 from vault.screening.screen import screen_title
 from vault.vocabulary import EXTRACTIVE, SourceKind, TurnEnd
 
@@ -227,7 +227,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str, adapter_id:
             content = question_admit(actor=actor, asked=asked, content=content)
     if not is_short:
         content = question_admit(actor=actor, asked=asked, content=content)
-    before = _find_past_turns(actor, conversation, content)
+    before = _find_past_turns(actor, conversation, content, is_asked=bool(asked.models))
     if before and before[-1].intent in CONFIRMED and confirms(content):
         done = turn_operate(actor=actor, conversation_id=conversation_id, turn_id=before[-1].id)
         reply = phrase_extract(before[-1].question, done.reply)
@@ -244,9 +244,12 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str, adapter_id:
     return replace(plan, past=past, agent=agent, sources=(*plan.sources, *rested_on))
 
 
-def _find_past_turns(actor: Actor, conversation: Conversation, content: str) -> list[TurnView]:
-    """Return the last turns, if the question may be a follow-up or a reply that needs them."""
-    if not needs_past(content) and not may_reply(content):
+def _find_past_turns(actor: Actor, conversation: Conversation, content: str, *, is_asked: bool) -> list[TurnView]:
+    """Return the last turns, if the question may be a follow-up or a reply that needs them. is_asked: answers may be
+    questions, as those of a model.
+    """
+    is_reply = may_reply(content) and (is_asked or is_fragment(content))
+    if not is_reply and not needs_past(content):
         return []
     return turns_list(actor=actor, conversation_id=conversation.id, pages=Last(FOLLOWED))
 
