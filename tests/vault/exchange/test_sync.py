@@ -25,6 +25,7 @@ from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_
 from tests.vault.outbox import run_jobs
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
+from vault.exchange.item_drafts import imported_find
 from vault.exchange.items import Item, ItemVersion
 from vault.exchange.sync import received_changes
 from vault.exchange.sync.received_changes import changes_apply
@@ -534,10 +535,10 @@ def test_call_sent_again_while_the_first_still_runs_adds_nothing(
     world: World, charlie: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a break of the connection: the first call has looked for copies when the second one comes."""
-    looked, began = received_changes.imported_find, Event()
+    began = Event()
 
     def look_late(*args: Any, **kwargs: Any) -> Any:
-        found = looked(*args, **kwargs)
+        found = imported_find(*args, **kwargs)
         if not began.is_set():
             began.set()
             second.append(pool.submit(send))
