@@ -20,10 +20,10 @@ from governance.vocabulary import Channel, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create
 from vault.models import Conversation, PackMemory, PackVersion, Publication, Subscription
 from vault.namespaces.mounts import MountDraft, mount_create
-from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.store.publications import PublicationDraft, publication_create
+from vault.store.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.store.subscriptions import SubscriptionDraft, subscription_create
 from vault.vocabulary import PackState, Visibility
 

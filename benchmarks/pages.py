@@ -42,8 +42,8 @@ from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.content.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.models import Conversation, Cube, Listing, Pack, PackVersion, Publication
-from vault.packs.listings import GROUPS, SIGNATURES, listing_write
 from vault.providers.registry import embedder
+from vault.store.listings import GROUPS, SIGNATURES, listing_write
 from vault.store.rules import Terms, terms_json
 from vault.vocabulary import EXTRACTIVE, PackState, PackTopic, PublicationState, Visibility
 

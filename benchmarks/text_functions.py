@@ -52,7 +52,6 @@ from vault.lexicon.resolved_dates import write_dates
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, remove_times, time_ranges_of
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, check_path, path_before_deletion, private_path
-from vault.packs.wordings import plain
 from vault.pipelines.rules import fill_texts
 from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.reranker import OverlapReranker
@@ -93,6 +92,7 @@ from vault.retrieval.question import LONGEST_READ, make_question_text
 from vault.retrieval.tags import MOST_CHARACTERS
 from vault.screening.commands import gives_orders
 from vault.screening.texts import Place, Texts, find_places, redact_places, shift_places
+from vault.store.wordings import plain
 from vault.vocabulary import PiiField
 from vault.web.answers import pieces
 from vault.web.markdown import markdown_html
@@ -566,7 +566,7 @@ FUNCTIONS = (
     ),
     TextFunction("broken characters of a file", is_broken, {"vault.exchange.items": "BROKEN"}),
     TextFunction("texts of steps", lambda text: fill_texts(text, ["x"] * 99), {"vault.pipelines.rules": "TEXT"}),
-    TextFunction("words of a copy", plain, {"vault.packs.wordings": "_WORDS"}),
+    TextFunction("words of a copy", plain, {"vault.store.wordings": "_WORDS"}),
     TextFunction(
         "hashing embedder",
         lambda text: HashingEmbedder().embed([text]),

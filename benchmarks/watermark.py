@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.tables import markdown
-from vault.packs.leaks import Match, find_bits, rank_matches
-from vault.packs.wordings import Wordings, plain
+from vault.store.leaks import Match, find_bits, rank_matches
+from vault.store.wordings import Wordings, plain
 
 SEED = 20_261_125
 MEMORIES = 60

@@ -38,14 +38,14 @@ from vault.listing import actions
 from vault.namespaces import webhooks
 from vault.overview.counts import counts_write
 from vault.overview.digests import digests_send
-from vault.packs import services as packs
-from vault.packs.listings import listings_embed
 from vault.pipelines import jobs as pipelines
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
 from vault.scheduler.services import working_sets_preload
 from vault.store import comparison, installation
+from vault.store import services as packs
 from vault.store.contract_messages import reads_report, subscribers_inform
+from vault.store.listings import listings_embed
 from vault.store.proposals import answers_deliver, proposals_deliver
 from vault.store.ratings import ratings_report
 from vault.subjects import erasure, exports

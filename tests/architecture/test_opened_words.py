@@ -54,9 +54,9 @@ LISTED = {
     "vault/store/upgrades.py": "counts a read with `pack_read_require` before it compares",
     "vault/store/trials.py": "a bounded share, counted for each organisation",
     "vault/store/catalogue.py": "samples that the publisher shows to everybody",
-    "vault/packs/excerpts.py": "made of the verified file by a job, and shown by the two above",
-    "vault/packs/listings.py": SYSTEM,
-    "vault/packs/selectors.py": OWN,
+    "vault/store/excerpts.py": "made of the verified file by a job, and shown by the two above",
+    "vault/store/listings.py": SYSTEM,
+    "vault/store/selectors.py": OWN,
     "vault/store/proposals.py": OWN,
     "vault/store/traces.py": OWN,
 }

@@ -79,8 +79,8 @@ ASK_NOBODY = {
     ("governance.access.grants.selectors", "objects_readable"): "is the filter itself: what the actor may read",
     ("governance.access.grants.selectors", "build_actor"): "makes the actor that is asked about",
     ("governance.personas.lookup", "persona_locate"): "the caller asks about what it found",
-    ("vault.packs.lookup", "pack_locate"): "the caller asks about what it found",
-    ("vault.packs.lookup", "version_locate"): "the caller asks about what it found",
+    ("vault.store.lookup", "pack_locate"): "the caller asks about what it found",
+    ("vault.store.lookup", "version_locate"): "the caller asks about what it found",
     ("governance.idempotency.services", "reply_lock"): "a lock on the caller's own key",
     ("governance.idempotency.services", "find_reply"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "reply_store"): "the caller's own; the call was asked about before",
@@ -119,8 +119,8 @@ LISTED_ABOVE = {
     ("governance.accounts.connected_apps", "own_key_revoke"),  # finds among the actor's own keys alone
     ("vault.lifecycle.renewal", "refuse_expired"),  # by cube_renew_ask
     ("governance.personas.lookup", "persona_locate"),
-    ("vault.packs.lookup", "pack_locate"),
-    ("vault.packs.lookup", "version_locate"),
+    ("vault.store.lookup", "pack_locate"),
+    ("vault.store.lookup", "version_locate"),
     ("vault.store.contracts", "contract_locate"),
     ("vault.store.subscriptions", "subscription_locate"),
     ("vault.store.publications", "publication_locate"),

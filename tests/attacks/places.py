@@ -201,7 +201,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/models/": "addresses, prices and counts of language models",
     **dict.fromkeys(
         ("api/v1/packs/", "api/v1/publications/"),
-        "what was chosen to leave, as it was signed; an erasure takes it: tests/vault/packs",
+        "what was chosen to leave, as it was signed; an erasure takes it: tests/vault/store",
     ),
     "jobs/cancel/": "POST alone",
     **dict.fromkeys((f"jobs/<uuid:job_id>/{verb}/" for verb in ("cancel", "retry", "undo")), "POST alone"),

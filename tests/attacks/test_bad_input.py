@@ -34,7 +34,7 @@ def server(servers: Servers) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def schema(tmp_path: Path) -> Path:
-    """Without the calls that take a file: tests/vault/packs and tests/vault/exchange send hostile ones."""
+    """Without the calls that take a file: tests/vault/store and tests/vault/exchange send hostile ones."""
     file = tmp_path / "schema.yaml"
     call_command("spectacular", file=str(file))
     document = yaml.safe_load(file.read_text())

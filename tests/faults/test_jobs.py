@@ -44,10 +44,10 @@ from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding, Subscription
 from vault.namespaces.management import NamespaceDraft, namespace_create, namespace_move_later
-from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.pipelines.services import PipelineDraft, pipeline_create
 from vault.reader.services import Message, messages_read
 from vault.reviews.quarantine import writer_quarantine
+from vault.store.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.store.subscriptions import install_ask
 from vault.subjects.services import subject_create, subject_erase, subject_export
 from vault.vocabulary import ContractState, Delivery, ImportFormat, MessageRole, NamespaceKind, QuotaPeriod

@@ -70,13 +70,13 @@ from vault.models import (
 )
 from vault.namespaces.mounts import MountDraft, mount_create
 from vault.overview.counts import counts_write
-from vault.packs.scan import LeavingRules
-from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.pipelines.services import PipelineDraft, pipeline_create
 from vault.reader.services import Message, messages_read
 from vault.store.proposals import ProposalDraft, proposal_create
 from vault.store.publications import PublicationDraft, publication_create
 from vault.store.reports import report_write
+from vault.store.scan import LeavingRules
+from vault.store.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.store.subscriptions import SubscriptionDraft, subscription_create
 from vault.vocabulary import ImportFormat, MessageRole, ReportReason, State, SubjectRule
 

@@ -12,7 +12,7 @@ from tests.factories import World, key_for
 from tests.harness.cases import each_case
 from tests.mcp.agent import Agent, as_agent
 from tests.vault.api.contract import Contract, contract
-from tests.vault.packs.pack_factories import offer_pack, subscribe
+from tests.vault.store.pack_factories import offer_pack, subscribe
 
 TOOLS = {
     "add_memory",

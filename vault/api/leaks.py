@@ -12,7 +12,7 @@ from governance.api.fields import StrictSerializer, TextField
 from governance.api.schema import Schema
 from governance.api.views import ApiView, refuse_unknown_parameters
 from vault.api.pack_schema import PACK_TYPE
-from vault.packs.selectors import pack_get
+from vault.store.selectors import pack_get
 from vault.store.traces import LONGEST_LEAK, contract_file, leak_trace
 
 

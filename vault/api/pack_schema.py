@@ -9,8 +9,8 @@ from governance.api.descriptions import PageSchema
 from governance.api.fields import OneOfField, StrictSerializer, TextField
 from governance.api.schema import Schema
 from vault.api.fields import refuse_deep
-from vault.packs.scan import Leaving
-from vault.packs.services import (
+from vault.store.scan import Leaving
+from vault.store.services import (
     LONGEST_NAME,
     MOST_ACCEPTED,
     MOST_IDS,

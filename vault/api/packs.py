@@ -28,9 +28,10 @@ from vault.api.pack_schema import (
     VersionInput,
     WhyInput,
 )
-from vault.packs.files import LARGEST_FILE
-from vault.packs.scan import LeavingRules, list_undecided
-from vault.packs.selectors import (
+from vault.store.files import LARGEST_FILE
+from vault.store.publications import version_remove, version_yank
+from vault.store.scan import LeavingRules, list_undecided
+from vault.store.selectors import (
     file_verify,
     pack_get,
     packs_list,
@@ -39,7 +40,7 @@ from vault.packs.selectors import (
     version_items,
     versions_list,
 )
-from vault.packs.services import (
+from vault.store.services import (
     PackDraft,
     VersionDraft,
     pack_create,
@@ -49,7 +50,6 @@ from vault.packs.services import (
     version_deprecate,
     version_preview,
 )
-from vault.store.publications import version_remove, version_yank
 from vault.vocabulary import FindingRule, SubjectRule
 
 if TYPE_CHECKING:

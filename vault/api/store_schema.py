@@ -9,8 +9,8 @@ from governance.api.descriptions import PageSchema
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.schema import Schema
 from vault.api.pack_schema import PackItemSchema
-from vault.packs.excerpts import EXTRACT
 from vault.store.catalogue import CatalogueOrder, Offer
+from vault.store.excerpts import EXTRACT
 from vault.store.publications import (
     MOST_TENANTS,
 )

@@ -20,9 +20,9 @@ from governance.vocabulary import Channel, PrincipalKind, RoleName, Topic
 from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Pack, PackVersion, Publication, Subscription
-from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.store.catalogue import listing_get_by_name
 from vault.store.publications import PublicationDraft, publication_approve, publication_create
+from vault.store.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.store.subscriptions import SubscriptionDraft, subscription_create
 from vault.vocabulary import PackState, PackTopic, Visibility
 

@@ -7,8 +7,8 @@ from typing import Any
 from governance.errors import Invalid
 from vault.exchange.archives import Document, Entries, text_item, unfit_entry
 from vault.exchange.items import Item, ItemVersion, Unfit
-from vault.packs.files import Item as PackItem
-from vault.packs.files import Pack
+from vault.store.files import Item as PackItem
+from vault.store.files import Pack
 from vault.vocabulary import SemanticType, SourceKind
 
 CONFIGURATION = "config.json"  # of a cube folder: with keys of model providers

@@ -20,7 +20,7 @@ from vault.exchange.sealed_file import SealedFile
 from vault.exchange.tables import table_columns
 from vault.layers.formats import Imported
 from vault.namespaces.rules import PathError, check_path
-from vault.packs.files import ADAPTER, Pack, file_read
+from vault.store.files import ADAPTER, Pack, file_read
 from vault.vocabulary import ImportFormat, OnConflict
 
 LONGEST_LABEL = 200

@@ -26,7 +26,7 @@ from vault.exchange.memory_files import (
 )
 from vault.exchange.tables import Columns, csv_entries
 from vault.layers.formats import MEMORYOS_FILES
-from vault.packs.files import MANIFEST, MEMORIES
+from vault.store.files import MANIFEST, MEMORIES
 from vault.vocabulary import ImportFormat
 
 LOOKED_AT = 64 * 1024  # bytes of a file, for its format

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, Validati
 
 from governance.errors import DomainError, Invalid
 from governance.time_range import is_in_range
-from vault.packs.files import refuse_repeated_names
+from vault.store.files import refuse_repeated_names
 from vault.vocabulary import Layer, SemanticType, Sensitivity, SourceKind, State
 
 FORMAT = "memos-memories/1"

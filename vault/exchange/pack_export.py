@@ -19,8 +19,8 @@ from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
 from vault.cubes.selectors import cubes_read
 from vault.models import ActionItem, Cube, CubeVersion
-from vault.packs.files import LARGEST_MEMORIES, MOST_MEMORIES, Item, PackWriter
-from vault.packs.scan import LeavingRules, memories_scan, packs_drop
+from vault.store.files import LARGEST_MEMORIES, MOST_MEMORIES, Item, PackWriter
+from vault.store.scan import LeavingRules, memories_scan, packs_drop
 from vault.vocabulary import FindingRule, SubjectRule, Treatment
 
 PART = 100  # memories of one transaction

@@ -58,9 +58,9 @@ from vault.exchange.items import ITEM, Item, ItemVersion, LeftOut, LeftOutReport
 from vault.exchange.sealed_file import SealedFile, sealed_file
 from vault.exchange.upload_parts import job_part_read, job_parts_drop, job_parts_write
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
-from vault.packs.file_process import run_in_file_process
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
+from vault.store.file_process import run_in_file_process
 from vault.vocabulary import ImportFormat, OnConflict
 
 LOOKED_UP = 1_000

@@ -49,8 +49,8 @@ class PackVersion(TenantModel):
     """One version of a pack: its signed file, sealed, and the result of the scan as ids and counts.
 
     digest: SHA-256 of the memories, in hex; key_id: of the signing key. subjects: data subjects of anonymised memories;
-    erasing a subject erases the version. wordings: the marked sentences, sealed (vault/packs/wordings.py). preview,
-    trial: excerpts of the verified file, sealed; trial_model: made the vectors in `trial` (vault/packs/excerpts.py).
+    erasing a subject erases the version. wordings: the marked sentences, sealed (vault/store/wordings.py). preview,
+    trial: excerpts of the verified file, sealed; trial_model: made the vectors in `trial` (vault/store/excerpts.py).
     published_at: null until other tenants may find the version.
     """
 
@@ -138,7 +138,7 @@ class ListingManager(models.Manager["Listing"]):
 class Listing(TenantModel):
     """A publication in the catalogue. A row-level policy lets each tenant read the rows offered to it.
 
-    The publisher writes the row and copies fields of pack and version into it (vault/packs/listings.py). id: of the
+    The publisher writes the row and copies fields of pack and version into it (vault/store/listings.py). id: of the
     publication; tenant: the publisher. visibility, tenants, terms: as approved. texts: the searched texts, in lower
     case. vector: of its texts by `model`, for search by meaning; contents: of groups of its version's memories, null
     before the first; signatures: of all these, to compare first. They are made after the write by an outbox event.

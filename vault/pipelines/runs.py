@@ -45,8 +45,6 @@ from vault.lifecycle.services import cube_copy, cube_copy_ask, draft_copy
 from vault.lifecycle.summary_text import central_sentences, sentence_ranges
 from vault.listing.bulk import MOST_CHOSEN, BulkAction, BulkArguments, bulk_apply
 from vault.listing.selectors import LEAST_SCORE
-from vault.packs.selectors import versions_list
-from vault.packs.services import VersionDraft, version_build
 from vault.pipelines.rules import (
     BULK,
     READS,
@@ -71,6 +69,8 @@ from vault.retrieval.queries import SHOWN, SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.screening.screen import EVERYWHERE, SECONDS
 from vault.screening.texts import find_places
+from vault.store.selectors import versions_list
+from vault.store.services import VersionDraft, version_build
 from vault.vocabulary import PiiField, Sensitivity, State
 
 MOST_VERSIONS = 1000  # of a pack, which are read for the next number

@@ -29,10 +29,10 @@ from vault.embeddings.calibration import to_cosine
 from vault.lexicon.segments import pieces
 from vault.lexicon.tokens import content_terms, language_of
 from vault.models import Listing, Pack, PackVersion
-from vault.packs.excerpts import preview_open, preview_store
-from vault.packs.files import Item
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import embedder
+from vault.store.excerpts import preview_open, preview_store
+from vault.store.files import Item
 from vault.vocabulary import PackTopic
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from governance.ids import uuid7
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Permission, Verb
 from vault.models import Contract, PackRead, PackVersion, Publication, Subscription
-from vault.packs.numbers import number_read, range_read
+from vault.store.numbers import number_read, range_read
 from vault.store.subscriptions import install_ask
 from vault.vocabulary import ContractState, Delivery, PackState, PublicationState
 

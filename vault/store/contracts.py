@@ -17,7 +17,7 @@ from governance.outbox.services import emit
 from governance.pages import Pages
 from governance.vocabulary import Permission, Topic, Verb
 from vault.models import Contract, PackRead, Publication
-from vault.packs.listings import listing_write
+from vault.store.listings import listing_write
 from vault.store.payments import Bill, payment_provider
 from vault.store.rules import next_month, period_start
 from vault.vocabulary import ContractState, QuotaPeriod

@@ -40,16 +40,16 @@ from vault.models import (
     Publication,
     Subscription,
 )
-from vault.packs.files import AdapterStatement, Item, Pack, file_read, item_digest
-from vault.packs.numbers import number_read, range_read
-from vault.packs.selectors import file_open
-from vault.packs.wordings import items_personalise
 from vault.providers.engines import EngineModel
 from vault.store.contracts import subscribers_count
+from vault.store.files import AdapterStatement, Item, Pack, file_read, item_digest
+from vault.store.numbers import number_read, range_read
 from vault.store.payments import payment_provider
 from vault.store.rules import OFFICIAL_TRUST, Terms
 from vault.store.selections import select_items, selection_open
+from vault.store.selectors import file_open
 from vault.store.subscriptions import LIVE, compare_ask
+from vault.store.wordings import items_personalise
 from vault.vocabulary import ContractState, MemoryType, PackState, PublicationState, QuotaPeriod, Source
 
 PART = 200  # memories of one step

@@ -15,7 +15,7 @@ from governance.pages import First
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.models import PackMemory, PackVersion, Publication, Subscription
 from vault.namespaces.mounts import MountView, mounts_list
-from vault.packs.numbers import number_read, range_read
+from vault.store.numbers import number_read, range_read
 from vault.store.subscriptions import LIVE, subscription_locate, subscription_target
 from vault.vocabulary import PackState, PublicationState
 

@@ -18,7 +18,7 @@ from governance.models import Tenant
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.models import Listing, PackReport, Publication
-from vault.packs.listings import listing_write
+from vault.store.listings import listing_write
 from vault.vocabulary import PublicationState
 
 LONGEST_REASON = 300

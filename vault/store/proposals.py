@@ -24,11 +24,11 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, Topic, Verb
 from vault.models import PackMemory, PackProposal, PackVersion, Publication, Subscription
-from vault.packs.files import file_read
-from vault.packs.rewordings import ProposalTexts, texts_open, texts_seal
-from vault.packs.selectors import WITH_FILE, file_open
 from vault.screening.screen import EVERYWHERE
 from vault.screening.texts import Texts, find_places
+from vault.store.files import file_read
+from vault.store.rewordings import ProposalTexts, texts_open, texts_seal
+from vault.store.selectors import WITH_FILE, file_open
 from vault.store.subscriptions import subscription_locate, subscription_target
 from vault.vocabulary import ContractState, ProposalState
 

@@ -20,11 +20,11 @@ from governance.policies.selectors import publish_approval
 from governance.tenants.selectors import tenant_id_by_slug
 from governance.vocabulary import Permission, PublishApproval, RoleName, Topic, Verb
 from vault.models import Contract, Listing, PackVersion, Publication
-from vault.packs.listings import listing_write
-from vault.packs.lookup import pack_target, version_locate
-from vault.packs.own_texts import check_own_texts
-from vault.packs.services import version_mark
+from vault.store.listings import listing_write
+from vault.store.lookup import pack_target, version_locate
+from vault.store.own_texts import check_own_texts
 from vault.store.rules import Terms, terms_json
+from vault.store.services import version_mark
 from vault.vocabulary import ContractState, PackState, PublicationState, Visibility
 
 MOST_TENANTS = 50

@@ -20,8 +20,8 @@ from governance.outbox.services import emit
 from governance.pages import Pages
 from governance.vocabulary import Permission, Topic, Verb
 from vault.models import Listing, PackRating, Publication, Subscription
-from vault.packs.listings import listing_write
 from vault.store.catalogue import listing_get
+from vault.store.listings import listing_write
 from vault.vocabulary import ContractState
 
 MOST_STARS = 5

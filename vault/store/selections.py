@@ -11,10 +11,10 @@ from governance.keys.services import GENERAL, open_sealed, seal_for
 from vault.embeddings.calibration import to_cosine
 from vault.lexicon.tokens import language_of
 from vault.models import PackVersion, Subscription
-from vault.packs.excerpts import trial_open
-from vault.packs.files import Item
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
+from vault.store.excerpts import trial_open
+from vault.store.files import Item
 
 MOST_TAGS = 50
 LONGEST_QUERY = 300

@@ -23,8 +23,8 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.content.drafts import PACK_TRUST
 from vault.models import Cube, Listing, Namespace, PackMemory, PackRead, Subscription
 from vault.namespaces.mounts import MountDraft, mount_create
-from vault.packs.numbers import ANY, number_read, range_read
 from vault.store.catalogue import listing_get
+from vault.store.numbers import ANY, number_read, range_read
 from vault.store.rules import OFFICIAL_TRUST, Terms, period_start, terms_load
 from vault.store.selections import EVERYTHING, Selection, selection_open, selection_seal
 from vault.vocabulary import ContractState, Delivery, NamespaceKind, QuotaPeriod

@@ -12,12 +12,12 @@ from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid
 from governance.vocabulary import Permission, Verb
 from vault.models import Contract, PackVersion
-from vault.packs.files import file_copy, file_read
-from vault.packs.leaks import Match, find_bits, merge_bits, rank_matches
-from vault.packs.lookup import pack_locate, pack_target
-from vault.packs.selectors import file_open
-from vault.packs.wordings import has_second, items_personalise, wordings_open
 from vault.store.contracts import contract_locate, contract_target
+from vault.store.files import file_copy, file_read
+from vault.store.leaks import Match, find_bits, merge_bits, rank_matches
+from vault.store.lookup import pack_locate, pack_target
+from vault.store.selectors import file_open
+from vault.store.wordings import has_second, items_personalise, wordings_open
 
 LONGEST_LEAK = 1_000_000  # characters
 MOST_CANDIDATES = 1_000

@@ -18,12 +18,12 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.selectors import cubes_view
 from vault.cubes.visibility import visible_ids
 from vault.models import Listing, PackTrial, PackVersion, Turn
-from vault.packs.excerpts import TrialIndex, round_vectors, share_of, trial_open
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.store.catalogue import listing_get
+from vault.store.excerpts import TrialIndex, round_vectors, share_of, trial_open
 
 MOST_QUESTIONS = 5
 SHOWN = 3  # memories of an answer

@@ -16,11 +16,11 @@ from vault.content.drafts import CubeChanges
 from vault.cubes.pack_reads import pack_read_require
 from vault.cubes.services import cube_update
 from vault.models import Cube, PackMemory, PackVersion, Publication, Subscription
-from vault.packs.files import Item, file_read
-from vault.packs.selectors import file_open
-from vault.packs.wordings import items_personalise
+from vault.store.files import Item, file_read
 from vault.store.installation import Changes, Target, compare_versions, find_target
+from vault.store.selectors import file_open
 from vault.store.subscriptions import install_ask, subscription_locate, subscription_target
+from vault.store.wordings import items_personalise
 from vault.vocabulary import ContractState
 
 

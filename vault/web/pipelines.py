@@ -27,7 +27,6 @@ from governance.web.page_forms import PageForm
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.undo import put_message
 from vault.listing.selectors import memories_choose, paths_list
-from vault.packs.selectors import packs_list
 from vault.pipelines.examples import EXAMPLES
 from vault.pipelines.rules import MOST_STEPS, steps_json, steps_read
 from vault.pipelines.runs import StepResult, pipeline_run
@@ -41,6 +40,7 @@ from vault.pipelines.services import (
     pipeline_update,
     pipelines_list,
 )
+from vault.store.selectors import packs_list
 from vault.web.pipeline_forms import ARGUMENTS, OPERATIONS, StepForm, argument_label, move_up, remove_step
 
 CHANGES = frozenset({"add", "up", "remove", "json"})  # actions that only change the form

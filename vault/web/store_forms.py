@@ -10,15 +10,15 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from governance.web.page_forms import LabelsField, PageForm
-from vault.packs.numbers import ANY
-from vault.packs.scan import LeavingRules
-from vault.packs.services import LONGEST_NAME, PackDraft
 from vault.store import proposals
 from vault.store.moderation import DISMISSED, Decision
+from vault.store.numbers import ANY
 from vault.store.ratings import LONGEST_RATING, MOST_STARS
 from vault.store.reports import LONGEST_REPORT
 from vault.store.rules import Terms
+from vault.store.scan import LeavingRules
 from vault.store.selections import LONGEST_QUERY, Selection
+from vault.store.services import LONGEST_NAME, PackDraft
 from vault.store.subscriptions import SubscriptionDraft
 from vault.vocabulary import Delivery, FindingRule, PackTopic, QuotaPeriod, SubjectRule, Visibility
 from vault.web.store_words import DELIVERIES, PERIODS, REPORT_REASONS, TOPICS

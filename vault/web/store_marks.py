@@ -16,10 +16,10 @@ from governance.vocabulary import Permission
 from governance.web.page_forms import PageForm
 from governance.web.pages import draw, form_page, see_other
 from vault.cubes.selectors import cube_get
-from vault.packs.marks import sentence_mark, sentence_unmark, split_sentences
-from vault.packs.selectors import pack_get
-from vault.packs.wordings import LONGEST_SENTENCE, read_wordings
+from vault.store.marks import sentence_mark, sentence_unmark, split_sentences
+from vault.store.selectors import pack_get
 from vault.store.traces import LONGEST_LEAK, leak_trace
+from vault.store.wordings import LONGEST_SENTENCE, read_wordings
 
 SHOWN_CANDIDATES = 20
 

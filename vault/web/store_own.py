@@ -17,18 +17,7 @@ from governance.vocabulary import Permission
 from governance.web.page_forms import values_of
 from governance.web.pages import draw, form_page, post_page, safe_page, see_other
 from governance.web.pagination import NewestOf
-from vault.packs.files import LARGEST_FILE, PackInvalid
-from vault.packs.selectors import (
-    Verdict,
-    file_verify,
-    pack_get,
-    packs_list,
-    version_file,
-    version_get,
-    version_items,
-    versions_list,
-)
-from vault.packs.services import pack_remove, pack_update, version_deprecate
+from vault.store.files import LARGEST_FILE, PackInvalid
 from vault.store.publications import (
     publication_approve,
     publication_find,
@@ -38,6 +27,17 @@ from vault.store.publications import (
     version_remove,
     version_yank,
 )
+from vault.store.selectors import (
+    Verdict,
+    file_verify,
+    pack_get,
+    packs_list,
+    version_file,
+    version_get,
+    version_items,
+    versions_list,
+)
+from vault.store.services import pack_remove, pack_update, version_deprecate
 from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
 from vault.web.labels import SEMANTIC_TYPES
 from vault.web.reviews import STORE, draw_inbox

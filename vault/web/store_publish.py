@@ -27,10 +27,11 @@ from governance.web.pagination import NewestOf, uuid_or_none
 from vault.deidentification.deidentifier import Mark, Undecided
 from vault.forms.selectors import adapters_offered
 from vault.listing.selectors import paths_list
-from vault.packs.numbers import Number, number_read
-from vault.packs.scan import Leaving, LeavingRules
-from vault.packs.selectors import pack_get, packs_list, version_get, versions_list
-from vault.packs.services import (
+from vault.store.numbers import Number, number_read
+from vault.store.publications import PublicationDraft, publication_create, publication_find, tenant_ids_of_slugs
+from vault.store.scan import Leaving, LeavingRules
+from vault.store.selectors import pack_get, packs_list, version_get, versions_list
+from vault.store.services import (
     MOST_ACCEPTED,
     MOST_IDS,
     MOST_NAMES,
@@ -40,7 +41,6 @@ from vault.packs.services import (
     version_build,
     version_preview,
 )
-from vault.store.publications import PublicationDraft, publication_create, publication_find, tenant_ids_of_slugs
 from vault.vocabulary import PackState, Treatment, Visibility
 from vault.web.labels import PII_KINDS
 from vault.web.memory_actions import draft_read

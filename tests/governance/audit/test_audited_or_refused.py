@@ -38,8 +38,8 @@ from tests.governance.tables import read_all_rows
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import offer_pack as offered_pack
-from tests.vault.packs.pack_factories import subscribe
+from tests.vault.store.pack_factories import offer_pack as offered_pack
+from tests.vault.store.pack_factories import subscribe
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import (
     Contract,
@@ -59,7 +59,7 @@ from vault.models import (
     SyncPeer,
     Upload,
 )
-from vault.packs.rewordings import texts_open, texts_seal
+from vault.store.rewordings import texts_open, texts_seal
 from vault.vocabulary import ContractState
 
 Superuser = Callable[[], psycopg.Connection]

@@ -6,7 +6,7 @@ from typing import Any
 from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import contract, fields_at_fault
-from tests.vault.packs.pack_factories import pack_of
+from tests.vault.store.pack_factories import pack_of
 
 EMPTY_PARTS: dict[str, dict[str, Any]] = {
     "filters.NOT": {"NOT": {}},

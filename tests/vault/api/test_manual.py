@@ -16,7 +16,7 @@ from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
 from tests.vault.forms.stored import form_add, proposal_add
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import offer_pack, subscribe
+from tests.vault.store.pack_factories import offer_pack, subscribe
 from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION, PUBLICATION
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from tests.vault.packs.hostile import hostile_files as hostile_packs
+from tests.vault.store.hostile import hostile_files as hostile_packs
 from vault.exchange.archives import LARGEST_FILE, LARGEST_UNPACKED
 from vault.exchange.items import FORMAT
 from vault.vocabulary import ImportFormat

@@ -17,12 +17,12 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.exchange.test_exchange import CSV, CUBE, FILE_TYPE, MARKDOWN, MEM0, archive, jsonl, line
 from tests.vault.exchange.test_uploads import upload_file
-from tests.vault.packs.hostile import valid_file
+from tests.vault.store.hostile import valid_file
 from vault.api.pack_schema import PACK_TYPE
 from vault.exchange import archives, formats, items, tables
 from vault.exchange.items import Item, LeftOut
-from vault.packs import file_process
-from vault.packs.file_process import run_in_file_process
+from vault.store import file_process
+from vault.store.file_process import run_in_file_process
 from vault.vocabulary import ImportFormat
 
 FILES = {

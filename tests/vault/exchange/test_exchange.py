@@ -22,14 +22,14 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.layers.test_conversation_import import LONG, MID, SHORT
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
 from tests.vault.policies.policy_factories import create_policy
+from tests.vault.store.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
 from vault.exchange.items import ORIGIN_FORMAT as FROM
 from vault.models import Cube, CubeGrant, CubeSource, CubeVersion, Page, Stream
-from vault.packs.files import file_read, file_write
+from vault.store.files import file_read, file_write
 from vault.vocabulary import SourceKind
 
 FILE_TYPE = "application/octet-stream"

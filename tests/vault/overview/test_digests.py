@@ -13,7 +13,7 @@ from tests.factories import Person, World, person_add
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import (
+from tests.vault.store.pack_factories import (
     TEXTS,
     build_version,
     memories_of,

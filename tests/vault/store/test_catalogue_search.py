@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import build_version, memories_of, pack_of, publish_version
+from tests.vault.store.pack_factories import build_version, memories_of, pack_of, publish_version
 from vault.models import Listing
 
 PACKS = {

@@ -9,7 +9,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import build_version, memories_of, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import build_version, memories_of, pack_of, publish_version, subscribe
 from vault.lifecycle.knowledge import find_relation
 from vault.models import Cube
 from vault.vocabulary import ReviewKind

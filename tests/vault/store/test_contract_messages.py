@@ -18,7 +18,7 @@ from tests.governance.tables import rows_of
 from tests.harness.servers import ROOT
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 
 Superuser = Callable[[], psycopg.Connection]
 QUEUES = frozenset({"governance_outboxevent", "governance_auditunsealed"})

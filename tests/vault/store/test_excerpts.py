@@ -11,11 +11,11 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import offer_pack, subscribe
+from tests.vault.store.pack_factories import offer_pack, subscribe
 from tests.vault.store.test_watermarks import COUNT, offer_marked_pack
 from vault.models import PackVersion
-from vault.packs import excerpts
-from vault.packs.wordings import has_second, wordings_open
+from vault.store import excerpts
+from vault.store.wordings import has_second, wordings_open
 
 Superuser = Callable[[], psycopg.Connection]
 TEXTS = ("The heron nests by the mill.", "The heron fishes at dawn.", "The heron sleeps on one leg.")

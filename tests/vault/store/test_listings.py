@@ -7,7 +7,7 @@ from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.governance.tables import become
 from tests.vault.api.contract import Contract
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, offer_pack, pack_of, publish_version
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, offer_pack, pack_of, publish_version
 
 ROWS = b"SELECT name FROM vault_listing"
 

@@ -18,8 +18,8 @@ from tests.vault.forms.test_adapters import GOOD, train, used_adapter
 from tests.vault.forms.test_caches import engine, persona_of
 from tests.vault.forms.twin import EngineTwin
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.hostile import KEY, PUBLIC, STATED
-from tests.vault.packs.pack_factories import (
+from tests.vault.store.hostile import KEY, PUBLIC, STATED
+from tests.vault.store.pack_factories import (
     TEXTS,
     build_version,
     memories_of,
@@ -27,7 +27,7 @@ from tests.vault.packs.pack_factories import (
     publish_version,
     subscribe,
 )
-from vault.packs.files import ADAPTER, AdapterStatement, Item, PackInvalid, file_copy, file_read, file_write
+from vault.store.files import ADAPTER, AdapterStatement, Item, PackInvalid, file_copy, file_read, file_write
 from vault.vocabulary import MemoryType
 
 __all__ = ["engine"]

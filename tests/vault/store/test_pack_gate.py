@@ -23,7 +23,7 @@ from tests.governance.tenant_crossings import API, OTHERS, PARAMETER, TABLES, ro
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import build_version, memories_of, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import build_version, memories_of, pack_of, publish_version, subscribe
 from vault.cubes import reader_words
 from vault.models import CubeVersion
 from vault.vocabulary import Source

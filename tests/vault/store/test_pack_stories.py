@@ -8,7 +8,7 @@ from governance.vocabulary import RoleName, Scope, Verb
 from tests.factories import World, person_add
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import build_version, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import build_version, pack_of, publish_version, subscribe
 
 CASES = (
     "Edna Stone, 71, with crushing chest pain for an hour: sent to the catheter room at once.",

@@ -19,7 +19,8 @@ from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.layers.test_model import replies
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import (
+from tests.vault.policies.policy_factories import create_policy
+from tests.vault.store.pack_factories import (
     TEXTS,
     build_version,
     offer_pack,
@@ -27,7 +28,6 @@ from tests.vault.packs.pack_factories import (
     publish_version,
     subscribe,
 )
-from tests.vault.policies.policy_factories import create_policy
 from vault.exchange.items import FORMAT
 from vault.lifecycle import summaries
 from vault.store import trials

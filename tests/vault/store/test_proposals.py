@@ -11,7 +11,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 from vault.models import PackProposal
 
 CHANGED = "The heron nests by the old mill, above the weir."

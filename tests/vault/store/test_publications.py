@@ -5,7 +5,7 @@ import pytest
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.vault.api.contract import Contract, contract
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
 
 
 @pytest.fixture

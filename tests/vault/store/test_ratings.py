@@ -11,7 +11,7 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import (
+from tests.vault.store.pack_factories import (
     TEXTS,
     build_version,
     memories_of,

@@ -12,7 +12,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, offer_pack, subscribe
+from tests.vault.store.pack_factories import TEXTS, offer_pack, subscribe
 from vault.models import PackReport
 from vault.store.moderation import Decision, report_decide, reports_list
 

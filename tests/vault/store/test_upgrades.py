@@ -4,7 +4,7 @@ import pytest
 
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 
 PLACE = "/packs/other/herons"
 NEWER = "The heron fishes at dusk, too."

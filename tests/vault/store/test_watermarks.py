@@ -10,12 +10,12 @@ from governance.database import acting
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import build_version, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import build_version, pack_of, publish_version, subscribe
 from vault.api.pack_schema import PACK_TYPE
 from vault.models import PackVersion
-from vault.packs.files import PackInvalid, file_copy, file_read
-from vault.packs.selectors import version_file
-from vault.packs.wordings import has_second, wordings_open
+from vault.store.files import PackInvalid, file_copy, file_read
+from vault.store.selectors import version_file
+from vault.store.wordings import has_second, wordings_open
 
 PLACE = "/packs/acme/herons"
 COUNT = 12

@@ -15,7 +15,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of
 from vault.web.policy_forms import PolicyForm
 
 for package in (governance.web, vault.web):

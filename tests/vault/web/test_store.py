@@ -5,7 +5,7 @@ import pytest
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
 from tests.vault.api.contract import contract
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
 
 NASTY = "<script>alert(1)</script>"
 README = (

@@ -8,7 +8,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, offer_pack, subscribe
+from tests.vault.store.pack_factories import TEXTS, offer_pack, subscribe
 from vault.models import Contract as ContractRow
 
 PLACE = "/packs/other/herons"

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, build_version, offer_pack, pack_of, subscribe
+from tests.vault.store.pack_factories import TEXTS, build_version, offer_pack, pack_of, subscribe
 from vault.models import PackProposal
 
 CHANGED = "The heron nests by the old mill."

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 from vault.models import Mount, PackMemory, Subscription
 
 PACK = "/store/other/herons/"

@@ -22,9 +22,9 @@ from vault.exchange.items import Item
 from vault.exchange.sync.wire import GONE, LISTED, MOST_AT_ONCE, Listed, Listing, Sent, make_sent
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
-from vault.packs.scan import LEAVING
 from vault.screening.screen import EVERYWHERE
 from vault.screening.texts import Texts, find_places
+from vault.store.scan import LEAVING
 from vault.vocabulary import MemoryType, Source
 
 NOT_SHARED = "not_shared"  # it lies elsewhere now, is confidential, or came with a pack

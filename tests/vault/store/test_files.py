@@ -12,9 +12,9 @@ from governance.errors import DomainError
 from tests.harness.cases import each_case
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract
-from tests.vault.packs.hostile import ITEMS, KEY, PUBLIC, STATED, hostile_files, valid_file
+from tests.vault.store.hostile import ITEMS, KEY, PUBLIC, STATED, hostile_files, valid_file
 from vault.api.packs import PACK_TYPE
-from vault.packs.files import Item, PackInvalid, file_read, file_write, item_digest
+from vault.store.files import Item, PackInvalid, file_read, file_write, item_digest
 
 Superuser = Callable[[], psycopg.Connection]
 SECONDS, MEBIBYTES, LEAST = 2.0, 64, 60

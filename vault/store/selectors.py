@@ -13,10 +13,10 @@ from governance.keys.signing_keys import signing_key
 from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
 from vault.models import Pack, PackVersion
-from vault.packs.file_process import run_in_file_process
-from vault.packs.files import Item, Manifest, file_read
-from vault.packs.files import Pack as PackFile
-from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
+from vault.store.file_process import run_in_file_process
+from vault.store.files import Item, Manifest, file_read
+from vault.store.files import Pack as PackFile
+from vault.store.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.vocabulary import PackState
 
 WITH_FILE = frozenset({PackState.READY, PackState.DEPRECATED, PackState.YANKED})

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from vault.packs.files import (
+from vault.store.files import (
     LARGEST_FILE,
     LARGEST_LINE,
     LARGEST_MANIFEST,

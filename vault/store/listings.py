@@ -16,11 +16,11 @@ from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic
 from vault.embeddings.groups import group_vectors
 from vault.models import Listing, Pack, PackVersion, Publication
-from vault.packs.excerpts import trial_open, trial_seal
-from vault.packs.files import file_read
-from vault.packs.selectors import file_open
-from vault.packs.wordings import wordings_open
 from vault.providers.registry import embedder
+from vault.store.excerpts import trial_open, trial_seal
+from vault.store.files import file_read
+from vault.store.selectors import file_open
+from vault.store.wordings import wordings_open
 from vault.vocabulary import PublicationState
 
 OF_PACK = ("name", "title", "description", "licence", "topic", "keywords")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from vault.packs.wordings import Wordings, plain
+from vault.store.wordings import Wordings, plain
 
 ERROR = 0.02  # that a wording was changed by hand
 NOBODY = 0.5

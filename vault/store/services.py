@@ -33,8 +33,10 @@ from vault.forms.payloads import payload_decode, payload_open
 from vault.forms.services import adapter_export
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
-from vault.packs.excerpts import preview_seal, trial_seal
-from vault.packs.files import (
+from vault.providers.ports import ProviderUnavailable
+from vault.retrieval.queries import SHOWN
+from vault.store.excerpts import preview_seal, trial_seal
+from vault.store.files import (
     MOST_MEMORIES,
     AdapterStatement,
     DeIdentification,
@@ -43,12 +45,12 @@ from vault.packs.files import (
     item_digest,
     state_data_subjects,
 )
-from vault.packs.files import Pack as PackFile
-from vault.packs.listings import listing_write
-from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
-from vault.packs.numbers import number_read
-from vault.packs.own_texts import check_own_texts, join_own_texts
-from vault.packs.scan import (
+from vault.store.files import Pack as PackFile
+from vault.store.listings import listing_write
+from vault.store.lookup import pack_locate, pack_target, version_locate, version_place
+from vault.store.numbers import number_read
+from vault.store.own_texts import check_own_texts, join_own_texts
+from vault.store.scan import (
     Leaving,
     LeavingRules,
     compose_report,
@@ -57,9 +59,7 @@ from vault.packs.scan import (
     packs_drop,
     state_deidentification,
 )
-from vault.packs.wordings import Wordings, wordings_seal
-from vault.providers.ports import ProviderUnavailable
-from vault.retrieval.queries import SHOWN
+from vault.store.wordings import Wordings, wordings_seal
 from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
 
 logger = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
-from vault.packs.files import file_read
-from vault.packs.numbers import Number, Range, number_read
+from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
+from vault.store.files import file_read
+from vault.store.numbers import Number, Range, number_read
 
 SECRET = "The password of the mill is hunter2: AKIAIOSFODNN7EXAMPLE"
 MAIL = "Write to ana@example.com about the heron."

@@ -15,7 +15,7 @@ from uuid import UUID
 from governance.errors import FieldError, Invalid
 from governance.keys.services import GENERAL, open_sealed, seal_for, token_maker
 from vault.models import PackVersion
-from vault.packs.files import Item
+from vault.store.files import Item
 
 METADATA = "wordings"
 LONGEST_SENTENCE = 1_000

@@ -19,11 +19,11 @@ from vault.cubes.selectors import CubeView
 from vault.deidentification.deidentifier import VERSION, Deidentifier, Mark, Undecided, find_marks, find_undecided
 from vault.deidentification.people import People, facts_of_people, people_of
 from vault.lexicon.resolved_dates import event_of_changed
-from vault.packs.files import LONGEST_CONTENT, LONGEST_TITLE, DeIdentification, Item
-from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
-from vault.packs.wordings import Wordings, add_second, read_wordings
 from vault.screening.screen import EVERYWHERE
 from vault.screening.texts import Place, Texts, find_places, redact_places
+from vault.store.files import LONGEST_CONTENT, LONGEST_TITLE, DeIdentification, Item
+from vault.store.rewordings import Rewordings, rewordings_apply, rewordings_of
+from vault.store.wordings import Wordings, add_second, read_wordings
 from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})

@@ -17,11 +17,11 @@ import numpy as np
 from governance.errors import KeyUnavailable
 from governance.keys.services import GENERAL, open_sealed, seal_for
 from vault.models import PackVersion
-from vault.packs.files import FORMAT, Item, file_read, item_read, item_stated
-from vault.packs.selectors import file_open
-from vault.packs.wordings import Wordings, has_second, wordings_open
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
+from vault.store.files import FORMAT, Item, file_read, item_read, item_stated
+from vault.store.selectors import file_open
+from vault.store.wordings import Wordings, has_second, wordings_open
 
 SAMPLES = 6  # memories of a preview at most
 LEAST_SHARE, SHARE = 3, 10  # a tenth of a pack is shown to who has no contract, and 3 memories at least

@@ -18,13 +18,13 @@ from tests.factories import World
 from tests.governance.mutants import mutant
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from tests.vault.packs.pack_factories import build_version, pack_of
+from tests.vault.store.pack_factories import build_version, pack_of
 from vault.api.pack_schema import PACK_TYPE
 from vault.deidentification import deidentifier
 from vault.models import Pack, PackVersion
-from vault.packs.files import DeIdentification, Item, Manifest, PackInvalid, file_read, file_write
-from vault.packs.own_texts import join_own_texts
-from vault.packs.wordings import wordings_open
+from vault.store.files import DeIdentification, Item, Manifest, PackInvalid, file_read, file_write
+from vault.store.own_texts import join_own_texts
+from vault.store.wordings import wordings_open
 
 SECOND = {"sentence": "Hannah likes the quiet ward.", "second": "Frau Weiss prefers the calm ward."}
 ENGLISH = (
@@ -183,7 +183,7 @@ def test_memory_without_subject_loses_the_names_of_the_others(olivia: Contract) 
     other = olivia.add("Hannah sat by Brückner, born 3.4.1961.", namespace="/birds", subject="Hannah Weiss")
     plain = olivia.add("The heron eats fish.", namespace="/birds", event_time="1961-04-02T22:00:00Z")
     ids = [nobody["id"], other["id"], plain["id"], about["id"]]
-    with mock.patch("vault.packs.services.PART", 1):
+    with mock.patch("vault.store.services.PART", 1):
         text = built_texts(olivia, ids)
     assert [part for part in ("nnelise", "ckner", "Lindenweg") if part in text] == []
     # Ids and hashes of the file may hold the same digits inside.
@@ -203,7 +203,7 @@ def test_rewording_of_a_memory_without_subject_names_nobody(olivia: Contract) ->
     def reword(text: str, _: object) -> str:
         return text.replace("A visitor", "Ms Weiss")
 
-    with mock.patch("vault.packs.scan.rewordings_apply", reword):
+    with mock.patch("vault.store.scan.rewordings_apply", reword):
         assert "[person] came." in built_texts(olivia, [about["id"], nobody["id"]])
 
 

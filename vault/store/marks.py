@@ -12,7 +12,7 @@ from vault.cubes.selectors import CubeView, cube_get
 from vault.cubes.services import cube_update
 from vault.lifecycle.summary_text import sentence_ranges
 from vault.models import Cube
-from vault.packs.wordings import METADATA, wordings_check
+from vault.store.wordings import METADATA, wordings_check
 from vault.vocabulary import Source
 
 
