@@ -87,7 +87,7 @@ from vault.layers.services import memories_add
 from vault.lifecycle.renewal import cube_renew, cube_renew_ask, refuse_expired
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
-from vault.reconciliation.services import relations_store, statements_relate
+from vault.reconciliation.services import Change, Reconciled, relations_store, statements_relate
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import ENDED, Refusal, SearchMode, State
 
@@ -352,8 +352,7 @@ def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], skipped: list
     with acting(actor):
         added = memories_add(actor=actor, drafts=reconciled.drafts, texts=texts)
         changes = relations_store(actor=actor, added=added, relations=reconciled.relations)
-        changed = {change.earlier for change in changes}
-        added = _show_repeated([replace(each, alone=each.alone and each.cube.id not in changed) for each in added])
+        added = _show_repeated(_reload_changed(added, changes))
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]
         body = {"results": _added_json(actor, kept), **changes_json(changes), "skipped": skipped}
         once.store(Reply(_response_status(added), body, shows=_list_ids(kept)))
@@ -367,20 +366,37 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], skipped: list[MemoryJs
 
 
 def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
+    reconciled = statements_relate(actor=actor, drafts=drafts)
+    drafts, origins = _complete_bulk(drafts, origins, reconciled)
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
-        placed = zip(origins, _show_repeated(added), strict=True)
+        changes = relations_store(actor=actor, added=added, relations=reconciled.relations)
+        placed = zip(origins, _show_repeated(_reload_changed(added, changes)), strict=True)
         kept = [(index, memory) for index, memory in placed if not memory.cube.is_dialogue_only]
         shown = _added_json(actor, [memory for _, memory in kept])
         results = [{"index": index, "memory": memory} for (index, _), memory in zip(kept, shown, strict=True)]
-        once.store(
-            Reply(_response_status(added), {"results": results}, shows=_list_ids([memory for _, memory in kept]))
-        )
+        body = {"results": results, **changes_json(changes)}
+        once.store(Reply(_response_status(added), body, shows=_list_ids([memory for _, memory in kept])))
+
+
+def _complete_bulk(
+    drafts: Sequence[CubeDraft], origins: Sequence[int], reconciled: Reconciled
+) -> tuple[Sequence[CubeDraft], list[int]]:
+    """Return the drafts with what replies and corrections among them state, and the item of each."""
+    stated = reconciled.drafts[len(drafts) :]
+    return reconciled.drafts, [*origins, *(origins[draft.parent or 0] for draft in stated)]
+
+
+def _reload_changed(added: Sequence[AddedCube], changes: Sequence[Change]) -> list[AddedCube]:
+    """Return the additions; those that others of the same call ended are shown as they are stored."""
+    changed = {change.earlier for change in changes}
+    return [replace(each, alone=each.alone and each.cube.id not in changed) for each in added]
 
 
 def _rehearse_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
     """Check and write everything, then roll back. New memories have no ids, so only their number is returned."""
+    drafts, origins = _complete_bulk(drafts, origins, statements_relate(actor=actor, drafts=drafts))
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)

@@ -201,10 +201,13 @@ class SkippedMessageSchema(Schema):
     errors = FaultSchema(many=True)  # type: ignore[assignment]
 
 
-class AddedSchema(Schema):
-    results = MemorySchema(many=True)
+class StatementChangesSchema(Schema):
     superseded = ChangeSchema(many=True, help_text="Statements that a new one has ended.")
     conflicts = ChangeSchema(many=True, help_text="Pairs that cannot both be true, which wait in the review inbox.")
+
+
+class AddedSchema(StatementChangesSchema):
+    results = MemorySchema(many=True)
     skipped = SkippedMessageSchema(many=True, help_text="Messages that could not be stored.")
 
 
@@ -217,7 +220,7 @@ class BulkResultSchema(Schema):
     memory = MemorySchema()
 
 
-class BulkSchema(Schema):
+class BulkSchema(StatementChangesSchema):
     results = BulkResultSchema(many=True)
 
 

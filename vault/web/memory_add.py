@@ -20,6 +20,7 @@ from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.writer.builder import texts_index
 from vault.listing.selectors import paths_list
 from vault.namespaces.rules import LONGEST_PATH
+from vault.reconciliation.services import relations_store, statements_relate
 from vault.web.memory_forms import MemoryForm, unconfirmed_path
 
 
@@ -46,8 +47,12 @@ def memory_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     persona = persona_of_session(request)
 
     def store() -> AddedCube:
-        draft = form.draft(persona["id"] if persona else None)
-        return cubes_add(actor=actor, drafts=[draft], texts=texts_index(actor.tenant_id, [draft]))[0]
+        drafts = [form.draft(persona["id"] if persona else None)]
+        reconciled, texts = statements_relate(actor=actor, drafts=drafts), texts_index(actor.tenant_id, drafts)
+        with acting(actor):
+            added = cubes_add(actor=actor, drafts=drafts, texts=texts)
+            relations_store(actor=actor, added=added, relations=reconciled.relations)
+        return added[0]
 
     new_path = unconfirmed_path(actor, request.POST) if form.is_valid() else ""
     if not new_path and (added := form.made_by(store)):

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.api.test_chat_commands import begin
@@ -177,6 +178,33 @@ def test_statements_of_one_request_end_each_other_in_their_order(alice: Contract
     ids = [memory["id"] for memory in reply["results"]]
     assert [(change["id"], change["by"]) for change in reply["superseded"]] == [(ids[0], ids[1]), (ids[1], ids[2])]
     assert [memory["superseded_by"] for memory in reply["results"]] == [ids[1], ids[2], None]
+
+
+def test_items_of_a_bulk_call_end_what_was_said_before(alice: Contract) -> None:
+    first = alice.add("I live in Lisbon.")["id"]
+    session = {"session_id": "s", "infer": True}
+    talk = [{"role": "assistant", "content": "How many cats do you have?"}, {"role": "user", "content": "Two."}]
+    items = [{"content": "I moved to Porto."}, {"content": "I moved to Faro."}, {"messages": talk, **session}]
+    reply = alice.post("memories/bulk/", {"items": items}).json
+    texts = {row["memory"]["content"]: (row["index"], row["memory"]["id"]) for row in reply["results"]}
+    assert {text: index for text, (index, _id) in texts.items()} == {
+        "I moved to Porto.": 0,
+        "I moved to Faro.": 1,
+        "I have two cats.": 2,
+    }
+    porto, faro = texts["I moved to Porto."][1], texts["I moved to Faro."][1]
+    assert [(change["id"], change["by"]) for change in reply["superseded"]] == [(first, porto), (porto, faro)]
+    assert [row["memory"]["superseded_by"] for row in reply["results"]] == [faro, None, None]
+
+
+def test_memory_added_on_a_page_ends_what_was_said_before(world: World, alice: Contract) -> None:
+    older = alice.add("I live in Lisbon.")["id"]
+    answer = signed_in(world.alice).post(
+        "/memories/new/", {"content": "I moved to Porto.", "semantic_type": "fact", "sensitivity": "internal"}
+    )
+    assert answer.status_code == 303
+    newer = str(stored(world, "I moved to Porto.").id)
+    assert alice.get(f"memories/{older}/").json["superseded_by"] == newer
 
 
 def test_clause_that_is_still_true_stays(world: World, alice: Contract) -> None:
