@@ -23,7 +23,7 @@ OTHERS = {  # module → what it stores instead
 }
 
 
-def test_statements_of_people_are_compared_with_what_was_said_before() -> None:
+def test_statements_of_people_are_compared_with_earlier_ones() -> None:
     unlike = set()
     for path in ROOT.rglob("*.py"):
         text = path.read_text(encoding="utf-8")

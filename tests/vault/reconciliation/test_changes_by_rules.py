@@ -180,7 +180,7 @@ def test_statements_of_one_request_end_each_other_in_their_order(alice: Contract
     assert [memory["superseded_by"] for memory in reply["results"]] == [ids[1], ids[2], None]
 
 
-def test_items_of_a_bulk_call_end_what_was_said_before(alice: Contract) -> None:
+def test_items_of_a_bulk_call_end_earlier_statements(alice: Contract) -> None:
     first = alice.add("I live in Lisbon.")["id"]
     session = {"session_id": "s", "infer": True}
     talk = [{"role": "assistant", "content": "How many cats do you have?"}, {"role": "user", "content": "Two."}]
@@ -197,7 +197,7 @@ def test_items_of_a_bulk_call_end_what_was_said_before(alice: Contract) -> None:
     assert [row["memory"]["superseded_by"] for row in reply["results"]] == [faro, None, None]
 
 
-def test_memory_added_on_a_page_ends_what_was_said_before(world: World, alice: Contract) -> None:
+def test_memory_added_on_a_page_ends_an_earlier_statement(world: World, alice: Contract) -> None:
     older = alice.add("I live in Lisbon.")["id"]
     answer = signed_in(world.alice).post(
         "/memories/new/", {"content": "I moved to Porto.", "semantic_type": "fact", "sensitivity": "internal"}
