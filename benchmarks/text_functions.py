@@ -383,8 +383,8 @@ FUNCTIONS = (
             read_reply(text, "没有"),
         ),
         {
-            f"{READER}.replies": "_YES _NO _HAN_YES _HAN_NO _SAYS_NOTHING _OFFERS _HAN_OFFERS _LEAD _HAN_LEAD _NAMING "
-            "_PLACED _NO_NAME _SPEAKER _IS_SENTENCE _NOW _CHOICE "
+            f"{READER}.replies": "_YES _NO _HAN_YES _HAN_NO _SAYS_NOTHING _OFFERS _OF_TALK _HAN_NOTHING "
+            "_HAN_OFFERS _LEAD _HAN_LEAD _NAMING _PLACED _NO_NAME _SPEAKER _IS_SENTENCE _NOW _CHOICE "
             "_POSSESSIVE _ASKED_YES _ASKED_NO _ASKED_VALUE _HAN_VALUE _HAN_SUBJECT _HAN_TWICE"
         },
     ),

@@ -31,7 +31,7 @@ _SAYS_NOTHING = re.compile(
     r"^\W*(?:ok(?:ay)?|sure|thanks?|thank you|cheers|please|not sure"
     r"|(?:i )?(?:don't|do not) (?:know|mind|remember|care)|no idea"
     r"|maybe|perhaps|probably|depends|it depends|i guess|why|skip|whatever|anything|either"
-    r"|never ?mind|later|hm+|lol|haha\w*"
+    r"|never ?mind|later|hm+|lol|haha\w*|yes and no|(?:kind|sort) of|almost|hardly|barely|not (?:much|many|yet sure)"
     r"|good question|let me|hello|hi|bye|stop|nothing (?:else|more|for now)|that's (?:all|it|fine)|sounds)\b"
     r"|^(?:不知道|不清楚|不确定|不记得|再说|谢|好[的啊吧]?|哦|随便|看情况|算了|没什么|没事|不用|不必|都行|都可以|可能|也许|无所谓|忘了|你好)",
     re.IGNORECASE,
@@ -41,11 +41,21 @@ _OFFERS = re.compile(
     r"\b(?:i|me|my|mine|we|us|our|let's|shall|would|could|can|will|should|may|need|want|right|correct|ready|sure)\b",
     re.IGNORECASE,
 )
+# Questions about what was shown or meant, or about the moment, whose answers are true for no longer.
+_OF_TALK = re.compile(
+    r"\bdo you (?:still )?(?:think|mean|say|suggest|see|understand|know|remember|agree|accept|feel|hear|get|mind|notice"
+    r"|recall|guess|hope|believe|wish)\b|\bare you (?:sure|there|ready|ok|okay|done|aware|able|talking|asking|saying"
+    r"|still)\b"
+    r"|\b(?:it|this|that|these|those|there|one|ones)\b"
+    r"|\b(?:eaten|sleep|slept|tried|seen|finished|checked|received|today|tonight|just)\b",
+    re.IGNORECASE,
+)
+_HAN_NOTHING = re.compile(r"^(?:没有?|不|无|都不|都没)")
 _HAN_OFFERS = re.compile(r"我|咱|要不要|需要|想不想|想要|可以吗|行吗|好吗|对吗|是吗|准备好")
 _LEAD = re.compile(r"^(?:(?:and|so|but|also|by the way|btw|then|now|great|nice|okay|ok)[,!]? )+", re.IGNORECASE)
 _HAN_LEAD = re.compile(r"^(?:那么?|请问|对了|顺便问一下|另外)[\uff0c,]?")
 _NAMING = re.compile(
-    r"^(?:(?:it|he|she|they|that|there)(?:'s| is| was|'re| are|'ve) |(?:called|named) )+"
+    r"^(?:(?:it|he|she|they|that|there)(?:'s| is| was|'re| are|'ve) |(?:called|named|still|just|now) )+"
     r"|^(?:它|他|她)?(?:们)?(?:是|叫|在|就是)(?=\S{2})",
     re.IGNORECASE,
 )
@@ -55,7 +65,8 @@ _PLACED = re.compile(
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(  # a first word whose capital is that of a sentence
-    r"^(?:An?|The|In|At|On|Near|From|To|By|About|Since|For|One|Two|Three|Four|Five|Six|Seven|Eight|Nine|Ten)\b"
+    r"^(?:An?|The|In|At|On|Near|From|To|By|About|Since|For|One|Two|Three|Four|Five|Six|Seven|Eight|Nine|Ten"
+    r"|My|Some|Only|Every|Once|Twice|Next|This|Last|Today|Tomorrow|Tonight|Always|Never|Mostly|Usually|All|Both)\b"
 )
 _SPEAKER = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|we|our)\b|[我咱]", re.IGNORECASE)
 _IS_SENTENCE = re.compile(  # it states something of its own subject
@@ -74,6 +85,9 @@ def _compile(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]
     return tuple((re.compile(pattern, re.IGNORECASE), form) for pattern, form in pairs)
 
 
+_PREDICATE = (
+    r"\w+|(?:an?|the|called|from|in|at|on|very|older|younger|allergic|interested) .+"  # after a subject of one word
+)
 # Questions that yes or no answers, each with what both state.
 _ASKED_YES = _compile(
     (r"do you(?P<how> still| also| really)? (?P<rest>(?!ever\b).+)", "I{how} {rest}"),
@@ -81,16 +95,16 @@ _ASKED_YES = _compile(
     (r"are you (?P<rest>.+)", "I am {rest}"),
     (r"have you (?:ever )?(?P<rest>.+)", "I have {rest}"),
     (r"did you (?P<rest>.+)", "I did {rest}"),
-    (r"is your (?P<what>\w+) (?P<rest>.+)", "My {what} is {rest}"),
-    (r"are your (?P<what>\w+) (?P<rest>.+)", "My {what} are {rest}"),
+    (rf"is your (?P<what>\w+) (?P<rest>{_PREDICATE})", "My {what} is {rest}"),
+    (rf"are your (?P<what>\w+) (?P<rest>{_PREDICATE})", "My {what} are {rest}"),
 )
 _ASKED_NO = _compile(
     (r"do you (?:ever )?(?P<rest>.+)", "I don't {rest}"),
     (r"are you (?P<rest>.+)", "I am not {rest}"),
     (r"have you (?:ever )?(?P<rest>.+)", "I have not {rest}"),
     (r"did you (?P<rest>.+)", "I did not {rest}"),
-    (r"is your (?P<what>\w+) (?P<rest>.+)", "My {what} is not {rest}"),
-    (r"are your (?P<what>\w+) (?P<rest>.+)", "My {what} are not {rest}"),
+    (rf"is your (?P<what>\w+) (?P<rest>{_PREDICATE})", "My {what} is not {rest}"),
+    (rf"are your (?P<what>\w+) (?P<rest>{_PREDICATE})", "My {what} are not {rest}"),
 )
 # Questions for a value, each with what a value states. place, years, span: the value as one.
 _ASKED_VALUE = _compile(
@@ -98,7 +112,13 @@ _ASKED_VALUE = _compile(
     (r"where do you (?P<rest>.+)", "I {rest} {place}"),
     (r"where(?:'s| is| are) your (?P<what>.+)", "My {what} is {place}"),
     (r"what do you do(?: for (?:a living|work))?", "My job is {said}"),
-    (r"(?:what|who)(?:'s| is| are) your (?P<what>.+?)(?P<how> called| named)?", "My {what} is{how} {said}"),
+    (r"what time is your (?P<what>.+)", "My {what} is at {said}"),
+    (r"(?:what|who) are your (?P<what>.+?)(?P<how> called| named)?", "My {what} are{how} {said}"),
+    (r"(?:what|who)(?:'s| is) your (?P<what>.+?)(?P<how> called| named)?", "My {what} is{how} {said}"),
+    (r"what are you (?P<rest>allergic to|afraid of|interested in|good at|learning|studying)", "I am {rest} {said}"),
+    (r"who do you (?P<rest>.+)", "I {rest} {said}"),
+    (r"how often do you (?P<rest>.+)", "I {rest} {said}"),
+    (r"do you have (?:any )?(?P<rest>.+)", "I have {rest}: {said}"),
     (r"what(?:'s| is) the name of your (?P<what>.+)", "My {what} is called {said}"),
     (r"how old are you", "I am {years}"),
     (r"how old is your (?P<what>.+)", "My {what} is {years}"),
@@ -109,7 +129,8 @@ _ASKED_VALUE = _compile(
     (r"(?:what|which)(?: [\w'-]+){0,3}? do you (?P<rest>.+)", "I {rest} {said}"),
 )
 _HAN_VALUE = re.compile(
-    r"什么时候|哪一?天|几[号点]|星期几|周几|几月|什么地方|哪[里儿]|谁|多大|几岁|(?P<unit>几[个只条口位辆套])|多少|什么[\u4e00-\u9fff]{0,4}$|啥$|哪[\u4e00-\u9fff]{1,3}$"
+    r"什么时候|哪一?天|几[号点]|星期几|周几|几月|什么地方|哪[里儿]|谁|多大|几岁|(?P<unit>几[个只条口位辆套])|多少|(?<!做)(?<!干)什么$"
+    r"|什么(?:工作|职业|专业|名字|颜色|运动|语言|水果|菜|书|车|宠物|动物|乐器|口味)$|(?<=对)什么|啥$|哪[\u4e00-\u9fff]{1,3}$"
 )
 _HAN_SUBJECT = re.compile(r"我们?(?:家|的?[\u4e00-\u9fff]{1,2}(?=有|是|会))?")
 _HAN_TWICE = re.compile(r"(?P<verb>[\u4e00-\u9fff])[不没](?P=verb)")
@@ -132,7 +153,8 @@ def read_reply(before: str, reply: str) -> str | None:
         return None
     if language_of(question) == "zh":
         return None if _HAN_OFFERS.search(question) else _state_in_chinese(question, said)
-    return None if _OFFERS.search(question) else _state_in_english(question, said)
+    is_other = _OFFERS.search(question) or _OF_TALK.search(question)
+    return None if is_other else _state_in_english(question, said)
 
 
 def _last_question(text: str) -> str:
@@ -187,18 +209,20 @@ def _state_in_chinese(question: str, said: str) -> str | None:
             return f"{told}。"
         return f"{_deny(told)}。" if _HAN_NO.match(said) else _quote_question(question, said)
     place, value = None if "还是" in asked else _HAN_VALUE.search(asked), _read_value(said)
-    if place is None or not value:
+    if place is None or not value or _HAN_NOTHING.match(value):
         return _quote_question(question, said)
     if place["unit"] and place["unit"][1] not in value:
         value += place["unit"][1]
-    return f"{asked[: place.start()]}{value}{asked[place.end() :]}".rstrip("呢啊呀") + "。"
+    rest = asked[place.end() :]
+    value = value.removesuffix(rest[:1])  # 你是哪里人？四川人
+    return f"{asked[: place.start()]}{value}{rest}".rstrip("呢啊呀") + "。"
 
 
 def _deny(told: str) -> str:
     """Return a Chinese statement with its negation: 我抽烟 → 我不抽烟, 我结婚了 → 我没结婚."""
     subject = _HAN_SUBJECT.match(told)
     head, rest = (subject[0], told[subject.end() :]) if subject else ("", told)
-    is_past = rest.startswith("有") or rest.endswith(("了", "过"))
+    is_past = rest.startswith("有") or rest.endswith("了") or "过" in rest[:3]
     return f"{head}{'没' if is_past else '不'}{rest.removesuffix('了')}"
 
 
