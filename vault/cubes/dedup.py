@@ -214,6 +214,7 @@ def _load_contents(
     origins: dict[UUID, list[UUID]] = {}
     for cube_id, source_id in CubeSource.objects.filter(cube_id__in=derived).values_list("cube_id", "source_id"):
         origins.setdefault(cube_id, []).append(source_id)
-    by_content = {_content_key(cube, origin): cube for cube in cubes for origin in origins.get(cube.id, [None])}
+    in_force = [cube for cube in cubes if cube.superseded_by is None or cube.state == State.MERGED]  # said again: anew
+    by_content = {_content_key(cube, origin): cube for cube in in_force for origin in origins.get(cube.id, [None])}
     last_wins = sorted(filter(_is_valid_statement, cubes), key=lambda cube: not cube.has_sources)
     return by_content, {_content_key(cube, None)[:3]: cube for cube in last_wins}

@@ -82,7 +82,7 @@ def _path(label: Any) -> forms.CharField:
 
 
 ARGUMENTS: dict[str, tuple[str, forms.Field]] = {  # the argument of an action
-    BulkAction.TAG: ("tag", forms.CharField(label=_("Tag to add"), max_length=LONGEST_LABEL)),
+    BulkAction.TAG: ("tag", TagsField(label=_("Tag to add"))),
     BulkAction.MOVE: ("namespace", _path(_("Namespace"))),
     BulkAction.COPY: ("namespace", _path(_("Copy to"))),
     BulkAction.PROMOTE: (
@@ -128,7 +128,7 @@ class BulkForm(PageForm):
 
     def arguments(self) -> BulkArguments:
         values = dict(self.cleaned_data)
-        return BulkArguments(tags=(values.pop("tag", ""),), **values)
+        return BulkArguments(tags=values.pop("tag", ("",)), **values)
 
 
 class ListAddressField(forms.CharField):

@@ -197,6 +197,17 @@ def test_items_of_a_bulk_call_end_earlier_statements(alice: Contract) -> None:
     assert [row["memory"]["superseded_by"] for row in reply["results"]] == [faro, None, None]
 
 
+def test_statement_that_holds_again_is_stored_anew(alice: Contract) -> None:
+    first = alice.add("I live in Turin.")["id"]
+    away = alice.add("I moved to Oslo.")["id"]
+    back = alice.post("memories/", {"content": "I live in Turin."})
+    (memory,) = back.json["results"]
+    assert (back.status, memory["id"] != first, memory["superseded_by"]) == (201, True, None)
+    assert [(change["id"], change["by"]) for change in back.json["superseded"]] == [(away, memory["id"])]
+    again = alice.post("memories/", {"content": "I live in Turin."})
+    assert (again.status, again.json["results"][0]["id"]) == (200, memory["id"])
+
+
 def test_memory_added_on_a_page_ends_an_earlier_statement(world: World, alice: Contract) -> None:
     older = alice.add("I live in Lisbon.")["id"]
     answer = signed_in(world.alice).post(

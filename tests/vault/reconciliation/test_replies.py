@@ -34,7 +34,6 @@ REPLIES: list[tuple[str, str, str | None]] = [
     ("How often do you run?", "Twice a week", "I run twice a week."),
     ("Do you have siblings?", "One sister", "I have siblings: one sister."),
     ("What are you allergic to?", "Nuts", "I am allergic to Nuts."),
-    ("When do you leave?", "Tomorrow", "I leave tomorrow."),
     ("Do you like tea or coffee?", "Coffee", "Asked “Do you like tea or coffee”: Coffee."),
     ("你住在哪里？", "在杭州。", "我住在杭州。"),
     ("你有几个孩子？", "两个", "我有两个孩子。"),
@@ -54,6 +53,27 @@ REPLIES: list[tuple[str, str, str | None]] = [
     ("Do you want me to help?", "No", None),
     ("Anything else?", "No", None),
     ("Do you like your job?", "Yes and no", None),
+    ("Are you allergic to nuts?", "Of course not.", None),
+    ("Are you diabetic?", "Yes, my father is.", None),
+    ("Are you diabetic?", "Yeah, no.", None),
+    ("Are you left-handed?", "Yeah right.", None),
+    ("Are you allergic to nuts?", "No doubt.", None),
+    ("What's your name? Where do you live?", "Ana.", None),
+    ("Where do you live and what do you do?", "Lisbon.", None),
+    ("Where do you live?", "Guess.", None),
+    ("Where do you live?", "Not in Lisbon anymore.", None),
+    ("Who is your dentist?", "Ask my wife.", None),
+    ("What's your name?", "Call me Bo.", None),
+    ("Where is your sister?", "Sleeping.", None),
+    ("How many kids do you have?", "None.", None),
+    ("What is your password?", "hunter2", None),
+    ("Do you have any other questions?", "No", None),
+    ("你叫什么？", "保密", None),
+    ("你住在哪里？", "不在上海", None),
+    ("你不吃肉吗？", "嗯", None),
+    ("你为什么不来？", "太累了", None),
+    ("你有几个孩子？", "一儿一女", None),
+    ("你住在哪里？", "住在上海浦东", "我住在上海浦东。"),
     ("Is your phone number 555-1234?", "No, 555-9876", None),
     ("Which one do you prefer?", "The blue one", None),
     ("Do you understand?", "Yes", None),
@@ -72,7 +92,19 @@ def test_reply_states_what_the_question_asks(before: str, reply: str, stated: st
     assert read_reply(before, reply) == stated
 
 
-@pytest.mark.parametrize(("text", "is_stated"), [("I don't cook.", True), ("I ski.", True), ("I see.", False)])
+@pytest.mark.parametrize(
+    ("text", "is_stated"),
+    [
+        ("I don't cook.", True),
+        ("I ski.", True),
+        ("I'm a plumber.", True),
+        ("I'm vegetarian.", True),
+        ("We're divorced.", True),
+        ("I see.", False),
+        ("I'm a mess.", False),
+        ("I'm tired.", False),
+    ],
+)
 def test_habit_in_one_word_is_a_statement(text: str, is_stated: bool) -> None:
     assert bool(read_statements(text, speaker="user", said_at=NOON)) is is_stated
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
+from django.http import QueryDict
 
 import governance.web
 import vault.web
@@ -16,6 +17,7 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.store.pack_factories import TEXTS, build_version, memories_of, pack_of
+from vault.web.memory_forms import BulkForm
 from vault.web.policy_forms import PolicyForm
 
 for package in (governance.web, vault.web):
@@ -213,6 +215,12 @@ def test_bad_value_is_answered_by_the_form_with_all_that_was_typed(
     assert error in controls.described[name]
     typed = {pair for pair in (good | {name: value}).items() if pair[0] not in SECRETS and pair[1]}
     assert typed <= controls.values, typed - controls.values
+
+
+def test_tags_of_a_bulk_action_are_separated_by_commas() -> None:
+    form = BulkForm(QueryDict("tag=red, green"), action="tag")
+    assert form.is_valid()
+    assert form.arguments().tags == ("red", "green")
 
 
 def test_every_form_of_the_pages_is_tried() -> None:

@@ -93,6 +93,11 @@ PROFILE = _join_patterns(
     r"|developer|programmer|chef|mother|mom|father|dad|parent|scientist|researcher|counselor|musician"
     r"|photographer|vegetarian"
     r"|vegan|christian|muslim|woman|man|widow|widower|veteran|nomad|freelancer|founder|accountant|driver|farmer)\b",
+    # Who somebody is, in a word: "I'm a plumber", "we're vegan".
+    r"^(?:(?:no|well|oh|yes)[, ]+)?(?:i'm|i am) an? (?!(?:bit|little|lot|mess|fan|big|huge|idiot|fool|ghost|genius"
+    r"|wreck|sucker|failure|disaster)\b)[a-z]{4,}(?: [a-z]+)?[.!]?$",
+    r"\b(?:i'm|i am|we're|we are) (?:vegetarian|vegan|divorced|married|engaged|widowed|separated|pregnant|left-handed"
+    r"|colou?r-?blind|deaf|asthmatic|epileptic|c(?:o)?eliac|lactose[- ]intolerant|gluten[- ]free)\b",
     r"\bmy (?:birthday|job|hometown|age|pronouns|nationality|native language|phone|email|address|blood type)\b",
     r"\bi(?:'m| am) (?:allergic|married|single|divorced|engaged|retired|left-handed|gay|lesbian|transgender"
     r"|trans|bisexual|diabetic)\b",

@@ -13,7 +13,7 @@ from vault.reader.rules.sentences import sentences
 LONGEST_REPLY = 100  # characters
 LONGEST_QUESTION = 160
 _YES = re.compile(
-    r"^(?:yes|yeah|yep|yup|of course|definitely|absolutely|correct|exactly|right|i do|i am|i have|i did)\b"
+    r"^(?:yes|yeah|yep|yup|of course|definitely|absolutely|correct|exactly|i do|i am|i have|i did)\b"
     r"[\s,.!;:\u2014-]*"
     r"(?:i (?:do|am|have|did)\b[\s,.!]*)?",
     re.IGNORECASE,
@@ -47,10 +47,50 @@ _OF_TALK = re.compile(
     r"|recall|guess|hope|believe|wish)\b|\bare you (?:sure|there|ready|ok|okay|done|aware|able|talking|asking|saying"
     r"|still)\b"
     r"|\b(?:it|this|that|these|those|there|one|ones)\b"
-    r"|\b(?:eaten|sleep|slept|tried|seen|finished|checked|received|today|tonight|just)\b",
+    r"|\b(?:eaten|sleep|slept|tried|seen|finished|checked|received|today|tonight|just|minute|moment|second|time for"
+    r"|questions?|ideas?|comments?|doubts?|plans?)\b",
     re.IGNORECASE,
 )
-_HAN_NOTHING = re.compile(r"^(?:没有?|不|无|都不|都没)")
+_HAN_EVADES = re.compile(
+    r"[不没无]|^(?:保密|猜|秘密|太|还|就|也|都|随|看|问|别|先|有点|因|要|如果|怎么|什么|谁|哪|好|嗯|挺|很)|[\uff0c,]"
+)
+# Replies to a question for a value that name none, and secrets, which no statement repeats.
+_EVADES = re.compile(
+    r"^(?:not|none|no|never|nothing|nobody|nowhere|every\w+|any\w+|some(?:where|one|body|thing|times)|guess|ask|call"
+    r"|quit|long story|secret|private|classified|confidential|kidding|joking|it|same"
+    r"|the (?:usual|same|latter|former|first|second|last)|as|because|if|when|why|who|what|how|where|please|let|wait|take"
+    r"|give|go|stop|next|good|great|fine|bad|well|too|so|very|really|just|complicated|you|your|other|more|less|now|then"
+    r"|here|there|out|away|off|up|down|yesterday|today|tomorrow|tonight|retired|only (?:kidding|joking)|all|both|neither"
+    r"|whatever|depends|we'll|tbd|n/a)\b|\b(?:any ?more|kidding|lol)$",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(r"\b(?:pass\w*|pin|secret|codes?|tokens?|keys?)\b|密码|口令|验证码|密钥", re.IGNORECASE)
+_TWO = re.compile(
+    r"[,;\uff0c\uff1b]|\b(?:and|or) (?:what|where|who|when|how|which|why|do|are|is|have)\b", re.IGNORECASE
+)
+_NUMBER = r"(?:\d[\d.,]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a couple|several|half an?)"
+_IS_NUMBER = re.compile(
+    rf"^(?:about |around |only |almost )?{_NUMBER}(?: (?:and a half|months?|years?)(?: old)?)?$", re.IGNORECASE
+)
+_IS_SPAN = re.compile(
+    rf"^(?:since .+|(?:for )?(?:about |around |almost )?{_NUMBER} (?:days?|weeks?|months?|years?)(?: now)?)$", re.I
+)
+_IS_RHYTHM = re.compile(
+    r"\b(?:once|twice|times|every|daily|weekly|monthly|yearly|(?:a|per|each) (?:day|week|month|year))\b", re.I
+)
+_IS_PLACE = re.compile(
+    r"^(?!\w+ing$)(?:(?:in|at|on|near|from|by|outside|around|with|next|downtown|abroad|close|across|between|north|south|east|west)\b.*"
+    r"|(?:[A-Z][\w'.-]*|of|de|la|the)(?:,? (?:[A-Z][\w'.-]*|of|de|la|the))*)$"
+)
+_IS_NAME = re.compile(r"^(?!\w+ing$)(?:[A-Z][\w'.-]*(?: [A-Z][\w'.-]*){0,3}|(?:my|an?|our) .+)$")
+_IS_TIME = re.compile(
+    r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:noon|midnight|january|february|march|april|may|june|july"
+    r"|august|september|october|november|december|spring|summer|autumn|winter)\b"
+    rf"|^(?:at )?{_NUMBER}\b",
+    re.IGNORECASE,
+)
+_ANY = re.compile(r".")
+_HAN_NUMBER = re.compile(r"^[一二两三四五六七八九十百几\d]+[个只条口位辆套]?$")
 _HAN_OFFERS = re.compile(r"我|咱|要不要|需要|想不想|想要|可以吗|行吗|好吗|对吗|是吗|准备好")
 _LEAD = re.compile(r"^(?:(?:and|so|but|also|by the way|btw|then|now|great|nice|okay|ok)[,!]? )+", re.IGNORECASE)
 _HAN_LEAD = re.compile(r"^(?:那么?|请问|对了|顺便问一下|另外)[\uff0c,]?")
@@ -74,7 +114,7 @@ _IS_SENTENCE = re.compile(  # it states something of its own subject
     r"|[我你他她它，；]",
     re.IGNORECASE,
 )
-LONGEST_VALUE = 60  # characters
+LONGEST_VALUE, LONGEST_HAN_VALUE = 60, 12  # characters
 _NOW = re.compile(r" (?:now|nowadays|currently|at the moment|these days|at present)$", re.IGNORECASE)
 _CHOICE = re.compile(r"\bor\b|还是")
 _OWN = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
@@ -106,34 +146,45 @@ _ASKED_NO = _compile(
     (rf"is your (?P<what>\w+) (?P<rest>{_PREDICATE})", "My {what} is not {rest}"),
     (rf"are your (?P<what>\w+) (?P<rest>{_PREDICATE})", "My {what} are not {rest}"),
 )
-# Questions for a value, each with what a value states. place, years, span: the value as one.
-_ASKED_VALUE = _compile(
-    (r"where are you (?:originally )?(?P<rest>from)", "I am {place}"),
-    (r"where do you (?P<rest>.+)", "I {rest} {place}"),
-    (r"where(?:'s| is| are) your (?P<what>.+)", "My {what} is {place}"),
-    (r"what do you do(?: for (?:a living|work))?", "My job is {said}"),
-    (r"what time is your (?P<what>.+)", "My {what} is at {said}"),
-    (r"(?:what|who) are your (?P<what>.+?)(?P<how> called| named)?", "My {what} are{how} {said}"),
-    (r"(?:what|who)(?:'s| is) your (?P<what>.+?)(?P<how> called| named)?", "My {what} is{how} {said}"),
-    (r"what are you (?P<rest>allergic to|afraid of|interested in|good at|learning|studying)", "I am {rest} {said}"),
-    (r"who do you (?P<rest>.+)", "I {rest} {said}"),
-    (r"how often do you (?P<rest>.+)", "I {rest} {said}"),
-    (r"do you have (?:any )?(?P<rest>.+)", "I have {rest}: {said}"),
-    (r"what(?:'s| is) the name of your (?P<what>.+)", "My {what} is called {said}"),
-    (r"how old are you", "I am {years}"),
-    (r"how old is your (?P<what>.+)", "My {what} is {years}"),
-    (r"how many (?P<what>.+?) do you (?P<rest>.+)", "I {rest} {said} {what}"),
-    (r"how long have you (?P<rest>.+)", "I have {rest} {span}"),
-    (r"when(?:'s| is| are) your (?P<what>.+)", "My {what} is {said}"),
-    (r"when do you (?P<rest>.+)", "I {rest} {said}"),
-    (r"(?:what|which)(?: [\w'-]+){0,3}? do you (?P<rest>.+)", "I {rest} {said}"),
+# Questions for a value: what is a value, and what it states. place, years, span: the value as one.
+_ASKED_VALUE = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind, form)
+    for pattern, kind, form in (
+        (r"where are you (?:originally )?(?P<rest>from)", _IS_PLACE, "I am {place}"),
+        (r"where do you (?P<rest>.+)", _IS_PLACE, "I {rest} {place}"),
+        (r"where(?:'s| is) your (?P<what>.+)", _IS_PLACE, "My {what} is {place}"),
+        (r"what do you do for (?:a living|work)", _ANY, "My job is {said}"),
+        (r"what time is your (?P<what>.+)", _IS_TIME, "My {what} is at {said}"),
+        (r"what time do you (?P<rest>.+)", _IS_TIME, "I {rest} at {said}"),
+        (r"who(?:'s| is) your (?P<what>.+)", _IS_NAME, "My {what} is {said}"),
+        (r"what(?:'s| is) your (?P<what>(?:\w+'s )?name)", _IS_NAME, "My {what} is {said}"),
+        (r"what(?:'s| is) your (?P<what>.+) (?P<how>called|named)", _IS_NAME, "My {what} is {how} {said}"),
+        (r"what(?:'s| is) the name of your (?P<what>.+)", _IS_NAME, "My {what} is called {said}"),
+        (r"what are your (?P<what>.+)", _ANY, "My {what} are {said}"),
+        (r"what(?:'s| is) your (?P<what>.+)", _ANY, "My {what} is {said}"),
+        (
+            r"what are you (?P<rest>allergic to|afraid of|interested in|good at|learning|studying)",
+            _ANY,
+            "I am {rest} {said}",
+        ),
+        (r"who do you (?P<rest>.+)", _IS_NAME, "I {rest} {said}"),
+        (r"how old are you", _IS_NUMBER, "I am {years}"),
+        (r"how old is your (?P<what>.+)", _IS_NUMBER, "My {what} is {years}"),
+        (r"how many (?P<what>.+?) do you (?P<rest>.+)", _IS_NUMBER, "I {rest} {said} {what}"),
+        (r"how often do you (?P<rest>.+)", _IS_RHYTHM, "I {rest} {said}"),
+        (r"how long have you (?P<rest>.+)", _IS_SPAN, "I have {rest} {span}"),
+        (r"when(?:'s| is) your (?P<what>.+)", _IS_TIME, "My {what} is {said}"),
+        (r"do you have (?:any )?(?P<rest>.+)", _ANY, "I have {rest}: {said}"),
+        (r"(?:what|which)(?: [\w'-]+){1,3}? do you (?P<rest>\w+)", _ANY, "I {rest} {said}"),
+        (r"what do you (?P<rest>\w+)", _ANY, "I {rest} {said}"),
+    )
 )
 _HAN_VALUE = re.compile(
     r"什么时候|哪一?天|几[号点]|星期几|周几|几月|什么地方|哪[里儿]|谁|多大|几岁|(?P<unit>几[个只条口位辆套])|多少|(?<!做)(?<!干)什么$"
     r"|什么(?:工作|职业|专业|名字|颜色|运动|语言|水果|菜|书|车|宠物|动物|乐器|口味)$|(?<=对)什么|啥$|哪[\u4e00-\u9fff]{1,3}$"
 )
 _HAN_SUBJECT = re.compile(r"我们?(?:家|的?[\u4e00-\u9fff]{1,2}(?=有|是|会))?")
-_HAN_TWICE = re.compile(r"(?P<verb>[\u4e00-\u9fff])[不没](?P=verb)")
+_HAN_TWICE = re.compile(r"(?P<verb>[\u4e00-\u9fff]{1,2}?)[不没](?P=verb)")
 
 
 def may_reply(text: str) -> bool:
@@ -145,11 +196,15 @@ def may_reply(text: str) -> bool:
 
 
 def read_reply(before: str, reply: str) -> str | None:
-    """Return what a reply states, in the words of the question at the end of the message before it; None if it answers
-    none, or states nothing.
+    """Return what a reply states, in the words of the only question of the message before it, which ends it; None if it
+    answers none, or states nothing for certain.
     """
-    question, said = _last_question(before), reply.strip().replace("\u2019", "'").rstrip(".!\u3002\uff01 ")
-    if not question or not said or not may_reply(reply):
+    question, said = _find_question(before), reply.strip().replace("\u2019", "'").rstrip(".!\u3002\uff01 ")
+    if not question or not said or not may_reply(reply) or _SECRET.search(question):
+        return None
+    if _CHOICE.search(question):
+        return _quote_choice(question, said)
+    if _TWO.search(question):
         return None
     if language_of(question) == "zh":
         return None if _HAN_OFFERS.search(question) else _state_in_chinese(question, said)
@@ -157,65 +212,88 @@ def read_reply(before: str, reply: str) -> str | None:
     return None if is_other else _state_in_english(question, said)
 
 
-def _last_question(text: str) -> str:
-    """Return the question that ends a text, without what leads to it and its mark."""
-    last = (sentences(text) or [""])[-1].replace("\u2019", "'")
-    if not is_question(last) or len(last) > LONGEST_QUESTION:
+def _find_question(text: str) -> str:
+    """Return the only question of a text, if it ends it, without what leads to it and its mark."""
+    parts = sentences(text)
+    last = (parts or [""])[-1].replace("\u2019", "'")
+    if len(last) > LONGEST_QUESTION or [part for part in parts if is_question(part)] != parts[-1:]:
         return ""
     return _NOW.sub("", _HAN_LEAD.sub("", _LEAD.sub("", last)).rstrip("?\uff1f.! "))
 
 
 def _state_in_english(question: str, said: str) -> str | None:
-    is_choice = _CHOICE.search(question)
-    for pattern, forms, joined in ((_NO, _ASKED_NO, ", "), (_YES, _ASKED_YES, ": ")):
-        if not is_choice and (found := pattern.match(said)):
-            rest = said[found.end() :]
-            stated = _apply_form(forms, question)
-            stated = stated.replace(" any ", " ", 1) if forms is _ASKED_YES else stated
-            between = " " if forms is _ASKED_YES and _PLACED.match(rest) else joined
-            return f"{stated}{between}{rest}." if stated and rest else f"{stated}." if stated else None
+    if found := _NO.match(said):
+        stated = _apply_form(_ASKED_NO, question)
+        return f"{stated}." if stated and found.end() == len(said) else None
+    if found := _YES.match(said):
+        stated, rest = _apply_form(_ASKED_YES, question).replace(" any ", " ", 1), said[found.end() :]
+        if not stated or not rest:
+            return f"{stated}." if stated else None
+        if not (value := _read_value(rest)):
+            return None
+        if stated.startswith("I have "):
+            return f"{stated}: {value}."
+        return f"{stated} {value}." if _PLACED.match(value) else None
     value = _read_value(said)
-    stated = value and _apply_form(_ASKED_VALUE, question, _NO_NAME.sub(lambda found: found[0].lower(), value))
-    return f"{stated}." if stated else _quote_question(question, said)
+    stated = value and _apply_value(question, _NO_NAME.sub(lambda found: found[0].lower(), value))
+    return f"{stated}." if stated else None
 
 
 def _read_value(said: str) -> str:
-    """Return the value that a reply names, without "it's" before it; empty if it is a sentence of its own."""
+    """Return the value that a reply names, without "it's" before it; empty if it is a sentence, or evades."""
     value = _NAMING.sub("", said)
-    return "" if len(value) > LONGEST_VALUE or _IS_SENTENCE.search(value) else value
+    return "" if len(value) > LONGEST_VALUE or _IS_SENTENCE.search(value) or _EVADES.search(value) else value
 
 
-def _apply_form(forms: tuple[tuple[re.Pattern[str], str], ...], question: str, said: str = "") -> str:
+def _apply_form(forms: tuple[tuple[re.Pattern[str], str], ...], question: str) -> str:
     for pattern, form in forms:
         if found := pattern.fullmatch(question):
-            parts = {name: _POSSESSIVE.sub(_name_own, part or "") for name, part in found.groupdict().items()}
-            place = said if _PLACED.match(said) else f"{'from' if parts.get('rest') == 'from' else 'in'} {said}"
-            years = said if "year" in said or not said.isdecimal() else f"{said} years old"
-            span = said if said.startswith(("for ", "since ")) else f"for {said}"
-            return form.format(said=said, place=place, years=years, span=span, **parts)
+            return form.format(**_name_parts(found))
     return ""
 
 
-def _name_own(found: re.Match[str]) -> str:
-    return _OWN[found[0].casefold()]
+def _apply_value(question: str, said: str) -> str:
+    for pattern, kind, form in _ASKED_VALUE:
+        if found := pattern.fullmatch(question):
+            if not kind.search(said):
+                return ""
+            parts = _name_parts(found)
+            place = said if _PLACED.match(said) else f"{'from' if parts.get('rest') == 'from' else 'in'} {said}"
+            years = f"{said} years old" if said.isdecimal() else said
+            span = said if said.startswith(("for ", "since ")) else f"for {said}"
+            return form.format(said=said.removeprefix("at "), place=place, years=years, span=span, **parts)
+    return ""
+
+
+def _name_parts(found: re.Match[str]) -> dict[str, str]:
+    return {
+        name: _POSSESSIVE.sub(lambda word: _OWN[word[0].casefold()], part or "")
+        for name, part in found.groupdict().items()
+    }
 
 
 def _state_in_chinese(question: str, said: str) -> str | None:
     asked = question.replace("你", "我").replace("您", "我")
     twice, is_asked = _HAN_TWICE.search(asked), asked.endswith(("吗", "嗎"))
-    if "还是" not in asked and (twice or is_asked):
+    if twice or is_asked:
         told = _HAN_TWICE.sub(lambda at: at["verb"], asked).rstrip("吗嗎")
+        if "不" in told or "没" in told:
+            return None
         if _HAN_YES.match(said) or (twice and said == twice["verb"]):
             return f"{told}。"
-        return f"{_deny(told)}。" if _HAN_NO.match(said) else _quote_question(question, said)
-    place, value = None if "还是" in asked else _HAN_VALUE.search(asked), _read_value(said)
-    if place is None or not value or _HAN_NOTHING.match(value):
-        return _quote_question(question, said)
-    if place["unit"] and place["unit"][1] not in value:
-        value += place["unit"][1]
-    rest = asked[place.end() :]
+        return f"{_deny(told)}。" if _HAN_NO.match(said) else None
+    place, value = _HAN_VALUE.search(asked), _NAMING.sub("", said)
+    if place is None or len(value) > LONGEST_HAN_VALUE or _IS_SENTENCE.search(value) or _HAN_EVADES.search(value):
+        return None
+    head, rest = asked[: place.start()], asked[place.end() :]
+    for length in (2, 1):  # 你住在哪里？住在杭州
+        value = value.removeprefix(head[-length:])
+    if place["unit"]:
+        if not _HAN_NUMBER.match(value):
+            return None
+        value += "" if value[-1] in place["unit"] else place["unit"][1]
     value = value.removesuffix(rest[:1])  # 你是哪里人？四川人
-    return f"{asked[: place.start()]}{value}{rest}".rstrip("呢啊呀") + "。"
+    return f"{head}{value}{rest}".rstrip("呢啊呀") + "。" if value else None
 
 
 def _deny(told: str) -> str:
@@ -226,9 +304,10 @@ def _deny(told: str) -> str:
     return f"{head}{'没' if is_past else '不'}{rest.removesuffix('了')}"
 
 
-def _quote_question(question: str, said: str) -> str | None:
-    """Return a reply after the choice that it was asked to make: "tea or coffee", 茶还是咖啡."""
-    if not content_terms(said) or not _CHOICE.search(question):
+def _quote_choice(question: str, said: str) -> str | None:
+    """Return a reply that names one of the things between which it had to choose: "tea or coffee", 茶还是咖啡."""
+    named = set(content_terms(said))
+    if not named or not named <= set(content_terms(question)):
         return None
     is_chinese = language_of(question) == "zh"
     return f"被问“{question}”：{said}。" if is_chinese else f"Asked “{question}”: {said}."
