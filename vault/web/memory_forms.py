@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from governance.access.grants.selectors import find_object_by_name
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid, NotFound
-from governance.web.page_forms import LONGEST_LABEL, LabelsField, LocalTimeField, PageForm, style_fields
+from governance.web.page_forms import LabelsField, LocalTimeField, PageForm, style_fields
 from governance.web.pagination import number_or_none, uuid_or_none
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.listing.views import LONGEST_NAME

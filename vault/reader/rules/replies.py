@@ -58,10 +58,10 @@ _HAN_EVADES = re.compile(
 _EVADES = re.compile(
     r"^(?:not|none|no|never|nothing|nobody|nowhere|every\w+|any\w+|some(?:where|one|body|thing|times)|guess|ask|call"
     r"|quit|long story|secret|private|classified|confidential|kidding|joking|it|same"
-    r"|the (?:usual|same|latter|former|first|second|last)|as|because|if|when|why|who|what|how|where|please|let|wait|take"
-    r"|give|go|stop|next|good|great|fine|bad|well|too|so|very|really|just|complicated|you|your|other|more|less|now|then"
-    r"|here|there|out|away|off|up|down|yesterday|today|tomorrow|tonight|retired|only (?:kidding|joking)|all|both|neither"
-    r"|whatever|depends|we'll|tbd|n/a)\b|\b(?:any ?more|kidding|lol)$",
+    r"|the (?:usual|same|latter|former|first|second|last)|as|because|if|when|why|who|what|how|where|please|let|wait"
+    r"|take|give|go|stop|next|good|great|fine|bad|well|too|so|very|really|just|complicated|you|your|other|more|less|now|then"
+    r"|here|there|out|away|off|up|down|yesterday|today|tomorrow|tonight|retired|only (?:kidding|joking)|all|both"
+    r"|neither|whatever|depends|we'll|tbd|n/a)\b|\b(?:any ?more|kidding|lol)$",
     re.IGNORECASE,
 )
 _SECRET = re.compile(r"\b(?:pass\w*|pin|secret|codes?|tokens?|keys?)\b|密码|口令|验证码|密钥", re.IGNORECASE)
