@@ -240,7 +240,7 @@ def _read_stated(
         stated = ()
     elif stated is None:
         stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
-    if corrected is None and reading.statements is None and (text := _complete_reply(asked, content)):
+    if corrected is None and not reading.statements and (text := _complete_reply(asked, content)):
         stated = rephrased_statements(text, said_at=now)
     relations = turn_relate(
         actor=actor,

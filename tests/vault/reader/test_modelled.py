@@ -30,15 +30,16 @@ Reply = Callable[[list[str]], Any]
 
 @dataclass
 class Model:
-    """A scripted server: `reply` makes the JSON of a reading from the sentences; answers are always the same."""
+    """A scripted server: `reply` makes the JSON of a reading from the sentences; all answers are `answer`."""
 
     reply: Reply = lambda sentences: {}
+    answer: str = "Right, noted."
     readings: list[dict[str, Any]] = field(default_factory=list)
 
     def handle(self, request: Request) -> Response:
         body = request.get_json()
         if body.get("stream"):
-            return make_stream("Right, ", "noted.")
+            return make_stream(self.answer)
         self.readings.append(body)
         sentences = [load["text"] for load in json.loads(body["messages"][1]["content"])["sentences"]]
         reply = self.reply(sentences)
@@ -114,6 +115,14 @@ def test_sentence_that_only_the_model_finds_is_stored(model: Model, alice: Contr
     model.reply = make_reply(green="preference")
     alice.post(turns(alice), {"content": "It is green."})
     assert list_stored(alice) == [("It is green.", "preference")]
+
+
+def test_reply_that_the_model_leaves_out_is_stored_as_what_it_states(model: Model, alice: Contract) -> None:
+    model.reply, model.answer = make_reply(), "Nice to meet you! Where do you live?"
+    place = turns(alice)
+    alice.post(place, {"content": "Hello!"})
+    alice.post(place, {"content": "In Lisbon."})
+    assert "I live in Lisbon." in alice.list_contents()
 
 
 def test_statement_that_somebody_asked_to_store_stays(model: Model, alice: Contract) -> None:
