@@ -78,9 +78,13 @@ _IS_SPAN = re.compile(
 _IS_RHYTHM = re.compile(
     r"\b(?:once|twice|times|every|daily|weekly|monthly|yearly|(?:a|per|each) (?:day|week|month|year))\b", re.I
 )
+_BEFORE_PLACE = (
+    r"(?:in|at|on|near|from|to|by|outside|inside|around|under|with|next|downtown|abroad|close|across|between|above|behind"
+    r"|north|south|east|west)\b"
+)
+_PLACED = re.compile(rf"^{_BEFORE_PLACE}", re.IGNORECASE)
 _IS_PLACE = re.compile(
-    r"^(?!\w+ing$)(?:(?:in|at|on|near|from|by|outside|around|with|next|downtown|abroad|close|across|between|north|south|east|west)\b.*"
-    r"|(?:[A-Z][\w'.-]*|of|de|la|the)(?:,? (?:[A-Z][\w'.-]*|of|de|la|the))*)$"
+    rf"^(?!\w+ing$)(?:{_BEFORE_PLACE}.*|(?:[A-Z][\w'.-]*|of|de|la|the)(?:,? (?:[A-Z][\w'.-]*|of|de|la|the))*)$"
 )
 _IS_NAME = re.compile(r"^(?!\w+ing$)(?:[A-Z][\w'.-]*(?: [A-Z][\w'.-]*){0,3}|(?:my|an?|our) .+)$")
 _IS_TIME = re.compile(
@@ -97,11 +101,6 @@ _HAN_LEAD = re.compile(r"^(?:那么?|请问|对了|顺便问一下|另外)[\uff0
 _NAMING = re.compile(
     r"^(?:(?:it|he|she|they|that|there)(?:'s| is| was|'re| are|'ve) |(?:called|named|still|just|now) )+"
     r"|^(?:它|他|她)?(?:们)?(?:是|叫|在|就是)(?=\S{2})",
-    re.IGNORECASE,
-)
-_PLACED = re.compile(
-    r"^(?:in|at|on|near|from|to|by|outside|inside|around|under|with|next|downtown|abroad|close|across|between|above|behind|north"
-    r"|south|east|west)\b",
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(  # a first word whose capital is that of a sentence
