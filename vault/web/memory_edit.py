@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import VersionConflict
+from governance.errors import Held, VersionConflict
 from governance.object_names import names_find
 from governance.vocabulary import Permission
 from governance.web.page_forms import LocalTimeField
@@ -24,7 +24,6 @@ from governance.web.undo import put_message
 from vault.content.drafts import CubeChanges
 from vault.cubes.comparison import versions_compare
 from vault.cubes.differences import text_difference
-from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.moves_and_rollbacks import cube_rollback
 from vault.cubes.selectors import CubeView, cube_get
@@ -94,7 +93,8 @@ def _draw_form(
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(view.cube))
-        refuse_held(actor, [memory_id])
+        if view.held:
+            raise Held
         form = form or EditForm(auto_id=IDS, initial=_initial_fields(view))
         status = HTTPStatus.CONFLICT if more else form.status
         context = {"editing": True, "edit_form": form, "next_version": view.cube.version + 1, **more}
